@@ -1,7 +1,7 @@
 //! Work that blocks lets other tasks continue.
 #![allow(clippy::unwrap_used, reason = "a test may stop and say why")]
 
-use larder_engine::blocking::spawn;
+use larder_engine::blocking::{run, spawn};
 
 /// Waits for a message from another task, both asynchronously and blocking.
 async fn waits_and_blocks(word: std::sync::mpsc::Receiver<u8>) -> u8 {
@@ -22,4 +22,11 @@ async fn a_runtime_of_one_thread_runs_it_too() {
     let (send, word) = std::sync::mpsc::channel();
     send.send(7).unwrap();
     assert_eq!(spawn(waits_and_blocks(word)).await.unwrap(), 7);
+}
+
+#[tokio::test]
+async fn work_gives_its_value_or_the_error_that_it_panicked() {
+    assert_eq!(run(|| vec![7]).await.unwrap(), [7]);
+    let broken = run(|| -> u8 { std::panic::panic_any("broken") }).await;
+    assert!(broken.unwrap_err().is_panic());
 }

@@ -81,14 +81,14 @@ pub async fn work(app: Arc<App>, wait: Duration) -> Option<usize> {
         }
     }
     renewing.abort();
-    let _ = tokio::task::spawn_blocking(move || app.recorder.finish()).await;
+    let _ = blocking::run(move || app.recorder.finish()).await;
     taken
 }
 
 async fn worker(app: &Arc<App>) -> Option<Arc<JobWorker>> {
     let store = app.store.clone();
     let working = Arc::clone(app);
-    let acquired = tokio::task::spawn_blocking(move || -> Result<_, StoreError> {
+    let acquired = blocking::run(move || -> Result<_, StoreError> {
         let worker = store.job_queue().acquire()?;
         if worker.is_some() {
             add_regular(&working)?;
@@ -302,7 +302,7 @@ fn waits(app: &App, engine: &Engine) -> Option<JobEnd> {
 /// Keeps the store small and the figures right, and comes again.
 async fn maintain(app: &Arc<App>, job: &Job) -> Result<JobEnd, StoreError> {
     let (working, kind, user) = (Arc::clone(app), job.kind.clone(), job.user.clone());
-    let done = tokio::task::spawn_blocking(move || -> Result<(), StoreError> {
+    let done = blocking::run(move || -> Result<(), StoreError> {
         let documents = &working.documents;
         match kind.as_str() {
             COLLECT => collection::run(&working),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use larder_engine::blocking;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
@@ -80,14 +81,14 @@ pub async fn watch(app: Arc<App>, watched: WatchedFiles, stop: CancellationToken
         if changes.are_complete(now) || asked || has_new_keys {
             let app = Arc::clone(&app);
             // Reads files and compiles schemas.
-            let _ = tokio::task::spawn_blocking(move || app.reload()).await;
+            let _ = blocking::run(move || app.reload()).await;
         }
     }
 }
 
 /// The marks of all files below `paths`, and whether a key file has changed.
 async fn look(paths: Vec<PathBuf>, app: Arc<App>) -> (Marks, bool) {
-    let looking = tokio::task::spawn_blocking(move || (marks(&paths), app.has_new_keys()));
+    let looking = blocking::run(move || (marks(&paths), app.has_new_keys()));
     looking.await.unwrap_or_default()
 }
 

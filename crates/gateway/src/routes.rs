@@ -11,6 +11,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use larder_engine::blocking;
 use larder_proxy::record::{Outcome, cut_name};
 use larder_proxy::wire::ApiDialect;
 use serde_json::json;
@@ -117,7 +118,7 @@ async fn known(
         return Ok(app.caller(method, headers, peer));
     }
     let (door, method, headers) = (Arc::clone(app), method.clone(), headers.clone());
-    tokio::task::spawn_blocking(move || door.caller(&method, &headers, peer)).await
+    blocking::run(move || door.caller(&method, &headers, peer)).await
 }
 
 /// Reads the body of a request if there is memory for it, which is held until the head of the reply is ready.

@@ -13,6 +13,7 @@ use axum::extract::ConnectInfo;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use larder_engine::blocking;
 use larder_store::{RESERVATION_LIFETIME, StoreError};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutWriter;
@@ -52,7 +53,7 @@ pub async fn run(
     asked: impl Future<Output = ()>,
 ) -> usize {
     let documents = app.documents.clone();
-    let recovered = tokio::task::spawn_blocking(move || documents.recover()).await;
+    let recovered = blocking::run(move || documents.recover()).await;
     if let Ok(Err(error)) = recovered {
         tracing::error!(%error, "turns interrupted by a crash were not recovered; the next start will try again");
     }
@@ -73,7 +74,7 @@ pub async fn run(
     let _ = watching.await;
     let _ = working.await;
     let _ = warming.await;
-    let finished = tokio::task::spawn_blocking(move || {
+    let finished = blocking::run(move || {
         app.recorder.finish();
         app.telemetry.flush();
     });
@@ -85,7 +86,7 @@ pub async fn run(
 pub(crate) async fn renew(once: impl Fn() -> Result<(), StoreError> + Clone + Send + 'static) {
     loop {
         tokio::time::sleep(RENEWAL).await;
-        let renewed = tokio::task::spawn_blocking(once.clone()).await;
+        let renewed = blocking::run(once.clone()).await;
         if let Ok(Err(error)) = renewed {
             tracing::warn!(%error, "budget reservations of requests in progress may expire before they end");
         }

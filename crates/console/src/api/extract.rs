@@ -102,7 +102,7 @@ pub const OPERATORS_ONLY: &str = "this belongs to all users and needs an operato
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Problem> {
-    match tokio::task::spawn_blocking(work).await {
+    match larder_engine::blocking::run(work).await {
         Ok(done) => done.map_err(Problem::from),
         Err(error) => Err(Problem::internal(&error)),
     }

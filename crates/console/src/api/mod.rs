@@ -30,7 +30,8 @@ use axum::response::IntoResponse;
 
 pub use conversations::{
     ConsentList, ConsentScope, ConversationTypeInfo, ListedMessage, MessageStatus, RememberedFact,
-    ReplyWindow, open as open_conversation, remembered, types_of, with_status,
+    ReplyWindow, blocking as blocking_conversation, open as open_conversation, remembered, types_of,
+    with_status,
 };
 pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{

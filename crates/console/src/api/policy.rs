@@ -86,6 +86,6 @@ pub async fn look(
     body: String,
 ) -> Result<RequestRecord, Problem> {
     let work = move || inspection::inspect(&app, &caller.store, endpoint, &body);
-    let looked = tokio::task::spawn_blocking(work).await.map_err(|error| Problem::internal(&error))?;
+    let looked = larder_engine::blocking::run(work).await.map_err(|error| Problem::internal(&error))?;
     looked.map_err(|words| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, words))
 }

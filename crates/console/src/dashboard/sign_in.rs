@@ -50,7 +50,7 @@ pub async fn enter(
     let Some(key) = ApiKey::parse(key.trim()) else {
         return again(StatusCode::UNAUTHORIZED, "That is not a key: keys begin with lk-.");
     };
-    let signed_in = tokio::task::spawn_blocking(move || app.auth.sign_in(&headers, &key)).await;
+    let signed_in = larder_engine::blocking::run(move || app.auth.sign_in(&headers, &key)).await;
     match signed_in {
         Ok(Ok(cookie)) => ([(header::SET_COOKIE, cookie)], Redirect::to("/")).into_response(),
         Ok(Err(error)) => again(error.status(), &error.to_string()),
@@ -70,7 +70,7 @@ fn again(status: StatusCode, problem: &str) -> Response {
 
 /// `POST /sign-out`
 pub async fn leave(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
-    let signed_out = tokio::task::spawn_blocking(move || app.auth.sign_out(&headers)).await;
+    let signed_out = larder_engine::blocking::run(move || app.auth.sign_out(&headers)).await;
     match signed_out {
         Ok(Ok(cookie)) => ([(header::SET_COOKIE, cookie)], Redirect::to(SIGN_IN)).into_response(),
         Ok(Err(error)) => problem_page(error.status(), "Not signed out", &error.to_string()),

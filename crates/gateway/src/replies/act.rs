@@ -69,7 +69,7 @@ pub async fn act(
 /// As [`act`], or there is no such type.
 pub async fn start(app: &Arc<App>, caller: &Caller, kind: String, text: String) -> Result<Started, Problem> {
     let (door, by) = (Arc::clone(app), caller.clone());
-    let finding = tokio::task::spawn_blocking(move || {
+    let finding = blocking::run(move || {
         let all = door.conversations(&by);
         let budget = all.start_budget(&kind)?;
         Ok::<_, Problem>((all, kind, budget))

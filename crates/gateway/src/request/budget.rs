@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use larder_engine::blocking;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
 
@@ -76,7 +77,7 @@ impl RequestBudget {
         }
         let (tokens, cost) = (total(max), self.most(max));
         let (app, caller) = (Arc::clone(app), caller.clone());
-        let reserving = tokio::task::spawn_blocking(move || app.auth.reserve(&caller, tokens, cost));
+        let reserving = blocking::run(move || app.auth.reserve(&caller, tokens, cost));
         match reserving.await {
             Ok(Ok(reservation)) => {
                 self.reservations.push(reservation);

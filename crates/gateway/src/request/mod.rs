@@ -31,6 +31,7 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use bytes::Bytes;
+use larder_engine::blocking;
 use larder_engine::settings::GatewaySettings;
 use larder_models::table::Provider;
 use larder_models::upstream::{self, Outgoing, RetryLimits, UpstreamTarget};
@@ -144,7 +145,7 @@ async fn generate(
     }
     // Reads the store, and computes for as long as the body is large: not on the threads that serve everybody.
     let (head, snapshot) = (parts.clone(), Arc::clone(&current));
-    let prepared = tokio::task::spawn_blocking(move || {
+    let prepared = blocking::run(move || {
         let destination = prepare::prepare(&mut active, &snapshot, dialect, &head, body);
         (active, destination)
     });

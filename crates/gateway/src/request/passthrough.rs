@@ -12,6 +12,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use larder_conversation::catalog::LoadedType;
+use larder_engine::blocking;
 use larder_models::chat::Usage;
 use larder_models::price::{Billable, Usd};
 use larder_models::table::Provider;
@@ -59,7 +60,7 @@ pub async fn embeddings(
         Err(error) => return reply::refuse(active, ApiDialect::Chat, error),
     };
     let snapshot = Arc::clone(&current);
-    let ready = tokio::task::spawn_blocking(move || {
+    let ready = blocking::run(move || {
         let ready = ready(&mut active, &snapshot, body);
         (active, ready)
     });
@@ -198,7 +199,7 @@ pub async fn model(
 async fn listed(current: &Arc<Snapshot>, dialect: ApiDialect) -> Vec<Value> {
     let current = Arc::clone(current);
     // Conversation types are read the first time.
-    let listing = tokio::task::spawn_blocking(move || list(&current, dialect));
+    let listing = blocking::run(move || list(&current, dialect));
     listing.await.unwrap_or_default()
 }
 
@@ -447,7 +448,7 @@ async fn has_budget(app: &Arc<App>, caller: &Caller, active: &mut ActiveRequest)
         return Ok(());
     }
     let (of, by) = (Arc::clone(app), caller.clone());
-    let reserved = tokio::task::spawn_blocking(move || of.auth.reserve(&by, 1, Usd::from_picos(1)));
+    let reserved = blocking::run(move || of.auth.reserve(&by, 1, Usd::from_picos(1)));
     let reserved = reserved.await.map_err(|error| RequestError::bug(&error.to_string()))?;
     active.budget.hold(reserved.map_err(|error| RequestError::from_auth(&error, app.store.now()))?);
     Ok(())

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use larder_engine::blocking;
 use larder_engine::rehydrate::{OpenedOriginal, PromptRoom};
 use larder_proxy::record::{Rehydration, RequestRecord, WindowPart, cut_name};
 use larder_proxy::wire::{HiddenSteps, RehydrateCall, ReplyPlace};
@@ -54,7 +55,7 @@ impl Rehydrator {
         let (store, counter, mut left) = (self.store.clone(), self.counter.clone(), self.left);
         left.begin_round(said, calls.len());
         let calls: Vec<String> = calls.iter().map(|call| call.arguments.clone()).collect();
-        let answering = tokio::task::spawn_blocking(move || {
+        let answering = blocking::run(move || {
             let answers: Result<Vec<OpenedOriginal>, StoreError> =
                 calls.iter().map(|arguments| left.open(&store, &counter, arguments)).collect();
             answers.map(|answers| (answers, left))
@@ -85,7 +86,7 @@ impl Rehydrator {
         let last = stored_under.map(|(last, _)| last.to_owned()).unwrap_or_default();
         let ids = stored_under.into_iter().flat_map(|(last, first)| [last, first]);
         let held: BTreeSet<String> = ids.chain(self.held_in.as_deref()).map(held_session).collect();
-        let kept = tokio::task::spawn_blocking(move || {
+        let kept = blocking::run(move || {
             let rows: Vec<(Vec<String>, String)> = hidden
                 .into_iter()
                 .map(|hidden| (hidden.keys.clone(), serde_json::to_string(&hidden).unwrap_or_default()))

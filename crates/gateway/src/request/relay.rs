@@ -10,6 +10,7 @@ use axum::http::header::{self, HeaderMap};
 use axum::http::response::{Builder, Response};
 use bytes::Bytes;
 use futures::stream;
+use larder_engine::blocking;
 use larder_models::chat::ModelError;
 use larder_models::upstream::{Incoming, Outgoing, RetryLimits, UpstreamTarget};
 use larder_proxy::wire::{ApiDialect, ReadError, ReplyRounds, StreamedReply, WholeReply};
@@ -143,7 +144,7 @@ impl ResponseRelay {
         let (model, tokens) = (model.id.clone(), head.tokens.after.saturating_add(head.tokens.output));
         let store = self.active.caller.store.clone();
         let learning = move || revisions::learn_window(&store, &session, &model, limit, tokens);
-        match tokio::task::spawn_blocking(learning).await {
+        match blocking::run(learning).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(%error, "the window of a model could not be stored"),
             Err(error) => tracing::error!(%error, "the window of a model was not learned"),

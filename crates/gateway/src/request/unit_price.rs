@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use larder_engine::blocking;
 use larder_engine::executor;
 use larder_models::catalogue::{Catalogue, Kind};
 use larder_models::chat::Usage;
@@ -30,7 +31,7 @@ pub async fn charge(
     body: &Bytes,
 ) -> Result<(), RequestError> {
     let (snapshot, path, body) = (Arc::clone(current), path.to_owned(), body.clone());
-    let pricing = tokio::task::spawn_blocking(move || {
+    let pricing = blocking::run(move || {
         let engine = snapshot.shared();
         let count = |model: &str, text: &str| engine.counter_of_id(model).count(text);
         of_request(&path, &body, engine.models.table().catalogue(), count)
@@ -46,7 +47,7 @@ pub async fn charge(
     };
     if !active.caller.limits.is_unlimited() {
         let (of, by) = (Arc::clone(active.app()), active.caller.clone());
-        let reserved = tokio::task::spawn_blocking(move || of.auth.reserve(&by, 0, cost));
+        let reserved = blocking::run(move || of.auth.reserve(&by, 0, cost));
         let reserved = reserved.await.map_err(|error| RequestError::bug(&error.to_string()))?;
         let now = active.app().store.now();
         active.budget.hold(reserved.map_err(|error| RequestError::from_auth(&error, now))?);

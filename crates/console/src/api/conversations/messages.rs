@@ -144,7 +144,7 @@ async fn answered(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let started =
-        tokio::task::spawn_blocking(move || replies::answer(&app, &caller, conversation, message, true));
+        larder_engine::blocking::run(move || replies::answer(&app, &caller, conversation, message, true));
     let stream = started.await.map_err(|error| Problem::internal(&error))??;
     let reader = stream.read(events::last(headers));
     if events::wanted(headers) {
@@ -311,7 +311,7 @@ pub async fn resume(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let conversation = open(&app, &caller, id, who.participant).await?;
-    let started = tokio::task::spawn_blocking(move || {
+    let started = larder_engine::blocking::run(move || {
         let message = conversation.message(number)?;
         if message.speaker == Speaker::Assistant {
             return Err(StoreError::UnknownMessage { number }.into());

@@ -158,10 +158,13 @@ pub struct TrackExport {
 }
 
 /// Runs work on conversations on a blocking thread.
-async fn blocking<T: Send + 'static>(
+///
+/// # Errors
+/// The errors of the work, as problems.
+pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ConversationError> + Send + 'static,
 ) -> Result<T, Problem> {
-    match tokio::task::spawn_blocking(work).await {
+    match larder_engine::blocking::run(work).await {
         Ok(done) => done.map_err(Problem::from),
         Err(error) => Err(Problem::internal(&error)),
     }

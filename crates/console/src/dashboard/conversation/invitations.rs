@@ -15,7 +15,7 @@ use super::super::figures::{moment, name};
 use super::super::layout::PageError;
 use super::super::ui::{Column, panel, table};
 use super::{AsParams, address};
-use crate::api::{Path, Problem, Query, blocking};
+use crate::api::{Path, Query, blocking, blocking_conversation};
 
 /// The invitations that wait; nothing without any.
 pub(super) fn shown(invitations: &[Invitation]) -> Markup {
@@ -61,8 +61,7 @@ pub async fn accept(
 ) -> Result<Redirect, PageError> {
     let person = participant.unwrap_or_else(|| ALONE.to_owned());
     let back = address(&id, &person, "");
-    let accepting = tokio::task::spawn_blocking(move || app.conversations(&caller).accept(&id, &person));
-    accepting.await.map_err(|error| Problem::internal(&error))?.map_err(Problem::from)?;
+    blocking_conversation(move || app.conversations(&caller).accept(&id, &person)).await?;
     Ok(Redirect::to(&back))
 }
 

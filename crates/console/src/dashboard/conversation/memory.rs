@@ -19,9 +19,10 @@ use serde::Deserialize;
 use super::super::figures::{moment, name};
 use super::super::layout::{NavItem, PageError, page};
 use super::super::ui::{chip, empty, heading, panel};
-use super::{AsParams, address, blocking_page};
+use super::{AsParams, address};
 use crate::api::{
-    ConsentList, ConsentScope, Path, Problem, Query, RememberedFact, open_conversation, remembered,
+    ConsentList, ConsentScope, Path, Problem, Query, RememberedFact, blocking_conversation,
+    open_conversation, remembered,
 };
 
 /// What a person agrees to, as the page shows it and as it is recorded.
@@ -44,7 +45,7 @@ pub async fn show(
     Query(AsParams { participant }): Query<AsParams>,
 ) -> Result<Html<String>, PageError> {
     let conversation = open_conversation(&app, &caller, id, participant).await?;
-    let content = blocking_page(move || {
+    let content = blocking_conversation(move || {
         let (facts, consents) = (remembered(&conversation)?, ConsentList::read(&conversation)?);
         Ok(content(&conversation, &facts, &consents))
     });
@@ -182,7 +183,7 @@ async fn changed(
 ) -> Result<Redirect, PageError> {
     let conversation = open_conversation(app, caller, id, participant).await?;
     let back = address(conversation.id(), conversation.participant(), "/memory");
-    match blocking_page(move || change(&conversation)).await? {
+    match blocking_conversation(move || change(&conversation)).await? {
         true => Ok(Redirect::to(&back)),
         false => Err(Problem::not_found("it is no longer there; the page was older than that").into()),
     }

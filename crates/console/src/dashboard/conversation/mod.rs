@@ -23,8 +23,8 @@ use super::figures::{moment, name, segment};
 use super::layout::{NavItem, PageError, page};
 use super::ui::{Column, chip, empty, heading, panel, table};
 use crate::api::{
-    ConversationTypeInfo, ListedMessage, MessageStatus, Path, Problem, Query, blocking, open_conversation,
-    types_of, with_status,
+    ConversationTypeInfo, ListedMessage, MessageStatus, Path, Problem, Query, blocking,
+    blocking_conversation, open_conversation, types_of, with_status,
 };
 
 pub use aside::show as aside;
@@ -143,8 +143,7 @@ pub async fn begin(
     let participants: Vec<_> = names.map(|name| (name.to_owned(), user.clone())).collect();
     let first = participants.first().map_or(ALONE, |(name, _)| name.as_str()).to_owned();
     let begun =
-        tokio::task::spawn_blocking(move || app.conversations(&caller).begin(&kind, "", &participants));
-    let begun = begun.await.map_err(|error| Problem::internal(&error))?.map_err(Problem::from)?;
+        blocking_conversation(move || app.conversations(&caller).begin(&kind, "", &participants)).await?;
     Ok(Redirect::to(&address(&begun.id, &first, "")))
 }
 
@@ -157,21 +156,13 @@ pub async fn one(
 ) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
     let conversation = open_conversation(&app, &caller, id, participant).await?;
-    let content = blocking_page(move || {
+    let content = blocking_conversation(move || {
         let record = store.conversations().get(conversation.id())?;
         let messages = with_status(conversation.messages(None)?);
         Ok(chat(&conversation, &record, &caller, &messages, aside::shown(&conversation, None)?))
     });
     let (caller, content) = content.await?;
     Ok(page(&caller, NavItem::Conversations, "Conversation", &content))
-}
-
-/// Reads a page on a thread that may block.
-async fn blocking_page<T: Send + 'static>(
-    read: impl FnOnce() -> Result<T, larder_conversation::ConversationError> + Send + 'static,
-) -> Result<T, PageError> {
-    let read = tokio::task::spawn_blocking(read).await;
-    Ok(read.map_err(|error| Problem::internal(&error))?.map_err(Problem::from)?)
 }
 
 /// The chat with what is next to it, for its caller.
@@ -247,7 +238,7 @@ pub async fn say(
     let Form(SayForm { text }) = form.map_err(Problem::from)?;
     let conversation = open_conversation(&app, &caller, id, participant).await?;
     let back = address(conversation.id(), conversation.participant(), "");
-    let started = tokio::task::spawn_blocking(move || {
+    let started = larder_engine::blocking::run(move || {
         let number = conversation.post(&text, None)?.number;
         replies::answer(&app, &caller, conversation, number, true)
     });
