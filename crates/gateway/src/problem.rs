@@ -180,14 +180,21 @@ impl From<PathRejection> for Problem {
     }
 }
 
-/// Converts axum's rejections to problems with the same status and text.
+/// Converts axum's rejections to problems with the same status, in the words of clients.
 macro_rules! from_rejections {
-    ($($rejection:ty),*) => {$(
+    ($($rejection:ty, $of:literal, $what:literal);*) => {$(
         impl From<$rejection> for Problem {
             fn from(rejection: $rejection) -> Self {
-                Self::new(rejection.status(), rejection.body_text())
+                let words = rejection.body_text();
+                let plain = words.strip_prefix(concat!("Failed to deserialize ", $of, ": "));
+                let plain = plain.map(|plain| plain.replace("invalid digit found in string", "expected a number"));
+                Self::new(rejection.status(), plain.map(|plain| format!("{}: {plain}", $what)).unwrap_or(words))
             }
         }
     )*};
 }
-from_rejections!(FormRejection, QueryRejection, StringRejection);
+from_rejections!(
+    FormRejection, "form body", "the form";
+    QueryRejection, "query string", "the query";
+    StringRejection, "body", "the body"
+);

@@ -10,7 +10,11 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use utoipa::__dev::{SchemaReferences, Tags};
 use utoipa::OpenApi as _;
-use utoipa::openapi::{Components, OpenApi};
+use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
+use utoipa::openapi::schema::Type;
+use utoipa::openapi::{
+    Components, Content, HttpMethod, OpenApi, Ref, RefOr, Response, ResponseBuilder, Schema,
+};
 
 use super::endpoint::Endpoints;
 
@@ -35,14 +39,50 @@ impl Endpoints for OpenApi {
     {
         let mut operation = P::operation();
         operation.tags.get_or_insert_default().extend(P::tags().into_iter().map(str::to_owned));
+        if can_be_malformed(&operation) {
+            operation.responses.responses.entry("400".to_owned()).or_insert_with(|| malformed().into());
+        }
+        // Names of handlers are of their module.
+        operation.operation_id = P::methods().first().map(|method| id(method, &P::path()));
         self.paths.add_path_operation(P::path().replace("{*", "{"), P::methods(), operation);
         let mut schemas = Vec::new();
         P::schemas(&mut schemas);
         let known = &mut self.components.get_or_insert_with(Components::new).schemas;
         for (name, schema) in schemas {
-            known.entry(name).or_insert(schema);
+            let entry = known.entry(name);
+            let name = entry.key().clone();
+            assert!(*entry.or_insert_with(|| schema.clone()) == schema, "two types are named {name}");
         }
     }
+}
+
+/// Whether an operation reads a body, a query or a number of the address.
+fn can_be_malformed(operation: &Operation) -> bool {
+    let is_text = |schema: &Option<RefOr<Schema>>| matches!(schema, Some(RefOr::T(Schema::Object(object))) if object.schema_type == Type::String.into());
+    let is_read = |parameter: &RefOr<Parameter>| match parameter {
+        RefOr::T(one) => match one.parameter_in {
+            ParameterIn::Query => true,
+            ParameterIn::Path => !is_text(&one.schema),
+            _ => false,
+        },
+        RefOr::Ref(_) => false,
+    };
+    operation.request_body.is_some() || operation.parameters.iter().flatten().any(is_read)
+}
+
+fn malformed() -> Response {
+    ResponseBuilder::new()
+        .description("The address, the query or the body is not of this form")
+        .content("application/problem+json", Content::new(Some(Ref::from_schema_name("Problem"))))
+        .build()
+}
+
+/// `get_turns_number` for `GET /api/v1/turns/{number}`.
+fn id(method: &HttpMethod, path: &str) -> String {
+    let method = serde_json::to_value(method).unwrap();
+    let parts = path.split(|char: char| !char.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+    let parts = parts.filter(|part| !matches!(*part, "api" | "v1"));
+    method.as_str().into_iter().chain(parts).collect::<Vec<_>>().join("_")
 }
 
 /// The description of every endpoint.

@@ -45,7 +45,7 @@ pub use live::stream;
 pub use pointers::{ContentParams, parse, read};
 pub use policy::look;
 pub use runs::RunDetail;
-pub use shared::{Shared, publish_seen};
+pub use shared::{SharedList, publish_seen};
 pub use transcripts::{
     SentAs, TranscriptLines, TranscriptPage, TranscriptPageMessage, TranscriptParams, no_transcript,
 };

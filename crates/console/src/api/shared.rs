@@ -24,7 +24,7 @@ pub(super) fn endpoints(to: &mut impl Endpoints) {
 
 /// What the caller may publish, and what all users published.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct Shared {
+pub struct SharedList {
     /// Facts and research of the caller that proved right and stay true.
     pub candidates: Vec<ShareCandidate>,
     /// What is published, oldest first.
@@ -38,7 +38,7 @@ pub struct Publishing {
     pub statements: Vec<String>,
 }
 
-impl Shared {
+impl SharedList {
     /// What this user may publish, and what is published. Blocks.
     ///
     /// # Errors
@@ -81,13 +81,13 @@ pub async fn publish_seen(
 /// List what you may publish for all users, and what is published
 #[utoipa::path(
     get, path = "/api/v1/shared", tag = "shared",
-    responses((status = 200, description = "The caller's candidates, and what all users published", body = Shared))
+    responses((status = 200, description = "The caller's candidates, and what all users published", body = SharedList))
 )]
 pub async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
-) -> Result<Answer<Shared>, Problem> {
-    let shared = blocking(move || Ok(Shared::read(&app.documents_of(&caller.store)?))).await?;
+) -> Result<Answer<SharedList>, Problem> {
+    let shared = blocking(move || Ok(SharedList::read(&app.documents_of(&caller.store)?))).await?;
     Ok(Answer(shared.map_err(not_shared)?))
 }
 

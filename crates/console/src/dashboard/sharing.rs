@@ -15,10 +15,10 @@ use serde::Deserialize;
 use super::figures::{moment, name, number};
 use super::layout::PageError;
 use super::ui::panel;
-use crate::api::{Path, Problem, Shared, blocking, publish_seen};
+use crate::api::{Path, Problem, SharedList, blocking, publish_seen};
 
 /// The panel; nothing where nothing is shared and nothing may be.
-pub(super) fn shared(caller: &Caller, shared: &Shared) -> Option<Markup> {
+pub(super) fn shared(caller: &Caller, shared: &SharedList) -> Option<Markup> {
     let own = |known: &Publication| caller.operator || known.published_by == caller.store.user();
     let is_empty = shared.candidates.is_empty() && shared.published.is_empty();
     (!is_empty).then(|| {
@@ -26,7 +26,7 @@ pub(super) fn shared(caller: &Caller, shared: &Shared) -> Option<Markup> {
             @for candidate in &shared.candidates { (offered(candidate)) }
             @for publication in &shared.published { (published(publication, own(publication))) }
         };
-        panel("shared", "Shared with all users", content)
+        panel("shared", "SharedList with all users", content)
     })
 }
 

@@ -21,7 +21,7 @@ use super::markdown::MarkdownPage;
 use super::sharing;
 use super::turn::properties;
 use super::ui::{self, Column, chip, empty, heading, panel, payload, untitled_panel};
-use crate::api::{Path, Problem, Query, Shared, blocking, document, place_in_turn, vault_path};
+use crate::api::{Path, Problem, Query, SharedList, blocking, document, place_in_turn, vault_path};
 
 /// Research and captures of the tree.
 const LISTED: usize = 200;
@@ -71,7 +71,7 @@ pub async fn tree(
     let store = caller.store.clone();
     let read = blocking(move || {
         let documents = app.documents_of(&store)?;
-        Ok((FolderTree::read(&documents)?, Shared::read(&documents)))
+        Ok((FolderTree::read(&documents)?, SharedList::read(&documents)))
     });
     let (tree, shared) = read.await?;
     let shared = shared.inspect_err(|error| tracing::warn!(%error, "what may be shared is not shown"));

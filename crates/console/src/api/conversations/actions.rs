@@ -58,7 +58,6 @@ pub struct NewAction {
     params(("id" = String, Path, description = "The conversation"), ParticipantParams),
     responses(
         (status = 200, description = "In the stage in which the participant is", body = ActionList),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -87,7 +86,6 @@ pub async fn list(
     params(("id" = String, Path, description = "The conversation")),
     responses(
         (status = 200, description = "What it gave, and the stage after it", body = ActionResult),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "It cannot be started now", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
@@ -124,7 +122,6 @@ pub struct FirstMessage {
     params(("name" = String, Path, description = "The type")),
     responses(
         (status = 200, description = "What the message wants, as data, and the answer", body = Started),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such type", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The type has no action for that, or the message is empty", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),

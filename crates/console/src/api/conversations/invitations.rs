@@ -60,7 +60,6 @@ pub async fn list(Extension(caller): Extension<Caller>) -> Result<Answer<Invitat
     params(("id" = String, Path, description = "The conversation")),
     responses(
         (status = 201, description = "The conversation as the caller sees it", body = ConversationRecord),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "The caller has no such invitation", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "Nobody can be called that user", body = Problem, content_type = "application/problem+json"),
     )

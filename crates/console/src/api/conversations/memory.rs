@@ -111,7 +111,6 @@ impl ConsentList {
     params(("id" = String, Path, description = "The conversation"), ParticipantParams),
     responses(
         (status = 200, description = "Facts, each with the words that it comes from", body = FactList),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -137,7 +136,6 @@ pub async fn list(
     ),
     responses(
         (status = 200, description = "The fact that holds now", body = Fact),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such fact of the participant holds", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "It says nothing", body = Problem, content_type = "application/problem+json"),
     )
@@ -168,7 +166,6 @@ pub async fn correct(
     ),
     responses(
         (status = 204, description = "Erased in every file"),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such fact of the participant", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -193,7 +190,6 @@ fn no_fact() -> Problem {
     params(("id" = String, Path, description = "The conversation"), ParticipantParams),
     responses(
         (status = 200, description = "Each with the text that was shown", body = ConsentList),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -215,7 +211,6 @@ pub async fn consents(
     params(("id" = String, Path, description = "The conversation")),
     responses(
         (status = 201, description = "In force", body = Consent),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "Nothing was shown, or a consent cannot be for that", body = Problem, content_type = "application/problem+json"),
     )
@@ -248,7 +243,6 @@ pub async fn give(
     ),
     responses(
         (status = 200, description = "Revoked, now or before", body = Consent),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such consent of the participant", body = Problem, content_type = "application/problem+json"),
     )
 )]

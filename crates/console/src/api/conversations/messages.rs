@@ -175,7 +175,6 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         (status = 200, description = "The reply, or events", content(
             (Reply = "application/json"), (Reply = "text/event-stream"),
         )),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The message is empty, or the key is of another one", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
@@ -202,7 +201,6 @@ pub async fn post(
     params(("id" = String, Path, description = "The conversation"), MessageListParams),
     responses(
         (status = 200, description = "In order", body = MessageList),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller, or no such session in it", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -228,7 +226,6 @@ pub async fn list(
         (status = 200, description = "The reply, or events", content(
             (Reply = "application/json"), (Reply = "text/event-stream"),
         )),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The message is empty, or the key is of another one", body = Problem, content_type = "application/problem+json"),
     )
@@ -255,7 +252,6 @@ pub async fn edit(
         (status = 200, description = "The reply, or events", content(
             (Reply = "application/json"), (Reply = "text/event-stream"),
         )),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -299,7 +295,6 @@ async fn revised(
     ),
     responses(
         (status = 200, description = "Events", body = Reply, content_type = "text/event-stream"),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such message of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -332,7 +327,6 @@ pub async fn resume(
     ),
     responses(
         (status = 204, description = "Erased, with what is kept of the runs behind it"),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such message of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -354,7 +348,6 @@ pub async fn delete(
     params(("id" = String, Path, description = "The conversation"), WindowParams),
     responses(
         (status = 200, description = "References, sizes and reasons", body = ReplyWindow),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such reply of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]

@@ -222,7 +222,6 @@ pub fn types_of(app: &App) -> Vec<ConversationTypeInfo> {
     post, path = "/api/v1/conversations", tag = "conversations", request_body = NewConversationBody,
     responses(
         (status = 201, description = "Begun", body = ConversationRecord),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "There is no such type", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The type does not allow it, a name cannot be used, or too many invitations of the caller are open", body = Problem, content_type = "application/problem+json"),
     )
@@ -269,7 +268,6 @@ pub async fn one(
     params(("id" = String, Path, description = "The conversation"), SidesParams),
     responses(
         (status = 204, description = "Erased"),
-        (status = 400, description = "The query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -294,7 +292,6 @@ pub async fn delete(
     params(("id" = String, Path, description = "The conversation")),
     responses(
         (status = 201, description = "Begun", body = SessionBegun),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "There is no such aside", body = Problem, content_type = "application/problem+json"),
     )
@@ -316,7 +313,6 @@ pub async fn session(
     params(("id" = String, Path, description = "The conversation"), SidesParams),
     responses(
         (status = 200, description = "Everything of the caller, or of one participant", body = ConversationExport),
-        (status = 400, description = "The query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]

@@ -48,7 +48,6 @@ pub struct ConfirmedShare {
     params(("id" = String, Path, description = "The conversation"), ParticipantParams),
     responses(
         (status = 200, description = "Oldest first", body = ShareList),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -76,7 +75,6 @@ pub async fn list(
     params(("id" = String, Path, description = "The conversation"), ParticipantParams),
     responses(
         (status = 200, description = "What would be given, to whom", body = SharePreview),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation or message of the caller", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The type does not allow it, or there is no text", body = Problem, content_type = "application/problem+json"),
     )
@@ -104,7 +102,6 @@ pub async fn preview(
     params(("id" = String, Path, description = "The conversation"), ParticipantParams),
     responses(
         (status = 201, description = "Given", body = Shared),
-        (status = 400, description = "The body or the query is not of this form", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "It is not what the newest preview showed", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "A judge stops it", body = Problem, content_type = "application/problem+json"),
