@@ -29,8 +29,6 @@ mod scope;
 mod trace;
 mod turns;
 
-use std::cmp::Reverse;
-
 use larder_store::{DocumentHit, DocumentKind, ResearchRow, StoreError, TextVector, TurnRow, UserDocuments};
 use larder_text::tokens::Counter;
 use larder_vault::{ContentReference, DocumentTime, VaultPath};
@@ -153,12 +151,13 @@ impl<'a> Retrieval<'a> {
             "phases 0 and 2",
         )?;
         let catalog = self.documents.catalog();
-        let mut turns = catalog.recent_turns(count, Some(before), None)?;
-        if let Some(session) = session {
-            turns.extend(catalog.recent_turns(count, Some(before), Some(session))?);
-            turns.sort_by_key(|turn| Reverse(turn.number));
-            turns.dedup_by_key(|turn| turn.number);
-        }
+        let mut turns = match session {
+            Some(session) => catalog.recent_turns(count, Some(before), Some(session))?,
+            None => Vec::new(),
+        };
+        let mut others = catalog.recent_turns(count, Some(before), None)?;
+        others.retain(|turn| session.is_none() || turn.session.as_deref() != session);
+        turns.extend(others);
         Ok(turns)
     }
 

@@ -52,7 +52,10 @@ async fn earlier_turns(retrieval: &Retrieval<'_>, draft: &TurnDraft) -> Result<V
         .map(|row| {
             let topic = row.topic.as_deref().unwrap_or("-");
             let summary = row.summary.as_deref().unwrap_or("-");
-            format!("turn {} ({}, topic {topic})\nasked: {}\n{summary}\n", row.number, row.status, row.query)
+            let own = draft.session.is_some() && row.session == draft.session;
+            let of = if own { " of this conversation" } else { "" };
+            let (number, status, query) = (row.number, row.status, &row.query);
+            format!("turn {number}{of} ({status}, topic {topic})\nasked: {query}\n{summary}\n")
         })
         .collect();
     let captures: Vec<String> = captures

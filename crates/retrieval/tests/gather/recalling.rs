@@ -81,7 +81,8 @@ async fn a_conversation_goes_on_from_its_own_turns_whatever_others_did_since() {
     assert!(last < 58, "the newest three turns are of others");
     let recent = vault.retrieval(Grant::QueryAnalyzer).recent(3, 61, Some(session)).await.unwrap();
     let recent: Vec<u32> = recent.iter().map(|turn| turn.number).collect();
-    assert_eq!(recent[..4], [60, 59, 58, last]);
+    assert_eq!(recent[0], last);
+    assert_eq!(recent[recent.len() - 3..], [60, 59, 58]);
     // The words of the query are those of other turns.
     for query in ["who should I call, and when?", &dense().query(20)] {
         let found = vault.retrieval(Grant::Gatherer).find(query, 61, Some(session), None).await.unwrap();

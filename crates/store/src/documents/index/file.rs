@@ -13,7 +13,7 @@ use larder_disk::StoreError;
 use larder_disk::files;
 
 /// Increase it with every change of the tables or their content; an index of another version is rebuilt.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 const SCHEMA: &str = include_str!("schema.sql");
 /// The key in `meta` that marks an index that covers every document, whose pointers are held. Before pointers were held
 /// it was `built`.

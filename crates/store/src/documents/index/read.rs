@@ -79,8 +79,8 @@ pub(in crate::documents) fn recent_turns(
     before: Option<u32>,
     session: Option<&str>,
 ) -> Result<Vec<TurnRow>, StoreError> {
-    let sql =
-        format!("{TURN} WHERE number < ?1 AND (?3 IS NULL OR session = ?3) ORDER BY number DESC LIMIT ?2");
+    let of = if session.is_some() { "session = ?3" } else { "?3 IS NULL" };
+    let sql = format!("{TURN} WHERE number < ?1 AND {of} ORDER BY number DESC LIMIT ?2");
     all(tx, &sql, params![before.map_or(i64::MAX, i64::from), to_sql(limit), session], turn_row)
 }
 

@@ -44,6 +44,7 @@ CREATE TABLE turns (
 ) STRICT;
 CREATE INDEX turns_by_created ON turns (archived, created);
 CREATE INDEX turns_by_topic ON turns (topic, number);
+CREATE INDEX turns_by_session ON turns (session, number);
 
 CREATE TABLE research (
     document TEXT PRIMARY KEY,
