@@ -14,21 +14,27 @@ const PRICES: [&str; 3] = ["data-price", "data-product-price", "data-price-amoun
 const AMOUNT: &str = "data-amount";
 /// Attributes of the same element with the currency.
 const CURRENCIES: [&str; 3] = ["data-currency", "data-price-currency", "data-currency-code"];
-/// Words before the least price of something.
-const THRESHOLDS: [&str; 9] = ["over", "from", "above", "exceeding", "ab", "über", "dès", "desde", "vanaf"];
+/// Words before the least price of orders, and those that may be before that of a product, too.
+const OVER: [&str; 4] = ["over", "above", "exceeding", "über"];
+const FROM: [&str; 5] = ["from", "ab", "dès", "desde", "vanaf"];
 /// What such words are about if they are no price of something that is sold: the beginning of a word, or a part of one.
-const ORDERS: [&str; 10] = [
-    " order",
+const ORDERS: [&str; 11] = [
+    " orders",
     "shipping",
-    "deliver",
+    "delivery",
     "versand",
-    "bestell",
-    "liefer",
+    "bestellung",
+    "bestellwert",
+    "lieferung",
     "livraison",
     "envío",
-    "pedido",
+    "pedidos",
     "verzend",
 ];
+/// The same before [`OVER`] alone: a sofa may be *delivered from $299*.
+const ORDERING: [&str; 5] = [" order", "deliver", "bestell", "liefer", "pedido"];
+/// Bytes before a price in which these words are.
+const NEAR: usize = 160;
 /// Elements with prices of nothing that the page sells: links to other pages, and what a price was before.
 const OTHERS: [&str; 5] = ["nav", "footer", "del", "s", "strike"];
 /// Longer values cannot be read.
@@ -172,10 +178,13 @@ pub fn with_joined_signs(text: &str) -> String {
 
 /// Whether the price after a text is the least one of an order: `free shipping on orders over`, `Versand ab`.
 pub fn is_threshold(before: &str) -> bool {
-    let sentence = before.rsplit(['.', '!', '?', ';', '\n']).next().unwrap_or_default();
+    let near = &before[before.floor_char_boundary(before.len().saturating_sub(NEAR))..];
+    let sentence = near.rsplit(['.', '!', '?', ';', '\n']).next().unwrap_or_default();
     let sentence = format!(" {}", sentence.trim().to_lowercase());
     let word = sentence.rsplit(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
-    THRESHOLDS.contains(&word) && ORDERS.iter().any(|part| sentence.contains(part))
+    let says = |parts: &[&str]| parts.iter().any(|part| sentence.contains(part));
+    let is_over = OVER.contains(&word);
+    (is_over || FROM.contains(&word)) && says(&ORDERS) || is_over && says(&ORDERING)
 }
 
 /// Whether nothing but the sign or the code of a currency is next to a number.

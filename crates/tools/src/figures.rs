@@ -372,9 +372,10 @@ fn digits(text: &str) -> usize {
 fn number(text: &str) -> Option<i128> {
     let text = text.trim_matches(['.', ',']);
     let marks: Vec<(usize, char)> = text.char_indices().filter(|(_, char)| !char.is_ascii_digit()).collect();
-    // The last mark separates decimals unless exactly three digits follow it or it occurs twice.
+    // The last mark separates decimals unless it occurs twice or exactly three digits follow it, which no zero leads.
     let decimal = marks.last().filter(|(at, mark)| {
-        text.len() - at - 1 != 3 && marks.iter().filter(|(_, other)| other == mark).count() == 1
+        (text.len() - at - 1 != 3 || &text[..*at] == "0")
+            && marks.iter().filter(|(_, other)| other == mark).count() == 1
     });
     let (whole, decimals) = decimal.map_or((text, ""), |(at, _)| (&text[..*at], &text[at + 1..]));
     let digits: String = whole.chars().filter(char::is_ascii_digit).collect();

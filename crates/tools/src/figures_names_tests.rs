@@ -94,11 +94,33 @@ fn whoever_is_cued_is_a_name_however_ordinary_the_words() {
             ("The price of the Red Cross walk is known.", ""),
             ("The boss is not known, and it is the Total Cost that matters.", ""),
             ("Ask the manager or contact Customer Support.", ""),
+            ("The best way to contact them is Live Chat.", ""),
+            ("The default theme of the editor is Dark Blue.", ""),
+            ("In the manager, the first tab is Total Cost.", ""),
+            ("In Oslo its new boss was Grace Young.", "Grace Young"),
+            ("The boss and owner of the company is Grace Young.", "Grace Young"),
         ],
     );
     check(
         "General Motors makes it, Grace Young sells it.",
         &[("It is made by General Motors.", ""), ("The seller is Grace Young.", "")],
+    );
+}
+
+#[test]
+fn a_name_after_a_role_or_a_verb_has_the_first_name_of_the_documents() {
+    let known =
+        "Mayor Birgit Fischer and Engineer Sven Lindqvist wrote it. Call Erik Johansson, or ask Klara Weber.";
+    check(
+        known,
+        &[
+            ("Mayor Jonas Fischer wrote it.", "Mayor Jonas Fischer"),
+            ("It is by Engineer Lars Lindqvist.", "Engineer Lars Lindqvist"),
+            ("Call Nils Johansson.", "Nils Johansson"),
+            ("Ask Lena Weber.", "Lena Weber"),
+            ("Mayor Birgit Fischer wrote it, and Engineer Sven Lindqvist.", ""),
+            ("Call Erik Johansson, or ask Klara Weber.", ""),
+        ],
     );
 }
 

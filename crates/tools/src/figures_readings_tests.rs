@@ -122,6 +122,14 @@ fn a_number_of_other_things_is_no_money_with_its_scale_either() {
         ("It has 4.2 million users.", "It has 1 million users.", "1 million"),
         ("Umsatz: 4,2 Mio. Euro (Vorjahr: 3,5 Mio.)", "It was €3.5 million the year before.", ""),
         ("It had $4.2 million revenue and 3 million profit.", "Its profit was $3 million.", ""),
+        ("It raised $4 million, of which 3 million went to Oslo.", "$3 million went to Oslo.", ""),
+        ("It earned $9 million, and 3 million came from Oslo.", "$3 million came from Oslo.", ""),
+        ("It earned $9 million, about 3 million online.", "It earned $3 million online.", ""),
+        ("The bill is $9 million, with 3 million already paid.", "$3 million is already paid.", ""),
+        ("Es sind 9 Mio. Euro, 3 Mio. entfallen auf Oslo.", "3 Mio. Euro entfallen auf Oslo.", ""),
+        ("It earned €4.2 million from 3 million new cars.", "It earned €3 million.", "€3 million"),
+        ("It earned €4.2 million from 3 million people.", "It earned €3 million.", "€3 million"),
+        ("Es sind 9 Mio. Euro von 3 Mio. neuen Kunden.", "Es sind 3 Mio. Euro.", "3 Mio. Euro"),
     ] {
         check(known, &[(answer, found)]);
     }
@@ -379,6 +387,13 @@ fn readings_without_a_sign_are_percentages_and_models_are_none() {
         ("BREITE 60", "Es ist 60 cm breit.", ""),
         ("IT TAKES 45 FROM THE STATION", "It takes 45 minutes.", ""),
         ("Take the LOQ 15 with you.", "It has a 15-hour battery.", "15-hour"),
+        ("HP 15 laptop, black", "The laptop weighs 15 kg and lasts 15 hours.", "15 kg; 15 hours"),
+        ("- ASUS 15\n- HP 17\n", "It weighs 17 kg.", "17 kg"),
+        ("BMW 320 for sale", "It has 320 km of range.", "320 km"),
+        ("PS 5 console", "It weighs 5 kg.", "5 kg"),
+        ("FIFA 23 for PC", "It takes 23 hours.", "23 hours"),
+        ("SPEED 45", "It goes 45 km/h.", ""),
+        ("USB 3 and HDMI 2 ports.", "It has 3 USB and 2 HDMI ports.", ""),
         ("重さは320グラム", "It weighs 320 g.", ""),
     ] {
         check(known, &[(answer, found)]);
@@ -503,4 +518,20 @@ fn an_enumeration_counts_what_its_sentence_is_about() {
         &[("The car has four wheels.", ""), ("The car has four doors.", "four")],
     );
     check("Open in summer, autumn, winter and spring.", &[("It has four offices.", "four")]);
+    for (known, answer) in [
+        ("The dish contains flour, eggs, milk and butter.", "The dish needs four ingredients."),
+        ("Available in red, green, blue and black.", "It comes in four shades."),
+        ("The hotel offers a pool, a sauna, a gym and a bar.", "The hotel offers 4 amenities."),
+        ("It runs on Linux, Windows, macOS and Android.", "It supports four platforms."),
+        ("The kit includes a lamp, a cable, a plug and a manual.", "The kit has four parts."),
+        ("Offices are in Oslo, Bergen, Stavanger and Tromsø.", "There are four locations."),
+        ("Supported: PDF, DOCX, HTML and Markdown.", "It supports four formats."),
+        ("Das Set enthält Lampe, Kabel, Stecker und Anleitung.", "Das Set hat vier Teile."),
+    ] {
+        check(known, &[(answer, "")]);
+        for (four, five) in [("four", "five"), ("4", "5"), ("vier", "fünf")] {
+            let wrong = answer.replace(four, five);
+            check(known, &[(wrong.as_str(), if wrong == answer { "" } else { five })]);
+        }
+    }
 }

@@ -38,6 +38,19 @@ fn a_number_is_stated_in_its_unit() {
         ],
     );
     check(BIKES, &[("The City weighs 21500 g.", ""), ("The City weighs 21.5 g.", "21.5 g")]);
+    check(
+        "The bridge is 312 m long and 1,024 feet high, weighs 2.4 kg and takes 1.5 kW.",
+        &[
+            ("It is 0.312 km long.", ""),
+            ("It is 0.313 km long.", "0.313 km"),
+            ("It weighs 0.0024 t.", ""),
+            ("It weighs 0.0025 t.", "0.0025"),
+            ("It takes 0,0015 MW.", ""),
+            ("It is 1,024 ft high.", ""),
+            ("It is 1,025 ft high.", "1,025 ft"),
+        ],
+    );
+    check("It weighs 0.0024 t and is 1,024 ft high.", &[("It weighs 2.4 kg and is 1,024 feet high.", "")]);
 }
 
 #[test]

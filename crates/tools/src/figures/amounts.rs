@@ -10,7 +10,7 @@ use super::scales::{OF_TABLES, after_scale, carried, is_shortened, other_scale};
 pub(super) use super::scales::{end_of_scale, scale};
 use super::tables::Tables;
 use super::worded::Worded;
-use super::{counts, digits, numbers, window};
+use super::{counts, digits, names, numbers, window};
 
 /// What prices stand under: parts of words, the ends of words, and whole words.
 const PRICE_PARTS: [&str; 5] = ["price", "preis", "koste", "gebühr", "betrag"];
@@ -40,6 +40,30 @@ const OF_MONEY: [&str; 20] = [
     "utile",
     "winst",
 ];
+/// Plurals that look like none, and other words for many people.
+const PEOPLE: [&str; 18] = [
+    "people",
+    "men",
+    "women",
+    "children",
+    "leute",
+    "mensen",
+    "klanten",
+    "brukere",
+    "personer",
+    "kunder",
+    "användare",
+    "invånare",
+    "persone",
+    "clienti",
+    "utenti",
+    "abitanti",
+    "visitatori",
+    "gente",
+];
+/// Words that end like a plural and are none.
+const NO_PLURALS: [&str; 8] =
+    ["remains", "comes", "goes", "stays", "always", "towards", "overseas", "afterwards"];
 /// Numbers below this, in thousandths, are rather parts of names and counts than prices.
 const SHORT: i128 = 100 * 1_000;
 /// Bytes before a number in which a word says that it is a price.
@@ -346,10 +370,8 @@ pub(super) fn says_price(text: &str) -> bool {
 fn currency_of_scaled(text: &str, range: &Range<usize>) -> Option<usize> {
     let has_scale = |text: &str, end: usize| scale(text, end) > 1;
     let Range { start: at, end } = *range;
-    let after = after_scale(&text[end..]).trim_start_matches(is_space);
-    let word = after.split(|char: char| !char.is_alphabetic()).next().unwrap_or_default().to_lowercase();
-    let is_of_money = || OF_MONEY.iter().any(|start| word.starts_with(start));
-    if !has_scale(text, end) || counts::is_noun(&word) && !is_of_money() {
+    let is_german = || names::is_german(&text[window(text, range, BESIDE)]);
+    if !has_scale(text, end) || counts_something(after_scale(&text[end..]), is_german) {
         return None;
     }
     let start = window(text, &(at..at), BESIDE).start;
@@ -360,6 +382,22 @@ fn currency_of_scaled(text: &str, range: &Range<usize>) -> Option<usize> {
     let from = at - sentence.len();
     let places = numbers(sentence).map(|(place, _)| from + place).map(|at| at..self::end(text, at));
     currency(text, &places.filter(|place| has_scale(text, place.end)).last()?)
+}
+
+/// Whether a text after a scale begins with what is plainly counted: a plural or a word for people, also after an adjective.
+fn counts_something(after: &str, is_german: impl Fn() -> bool) -> bool {
+    let phrase = after.split(|char: char| !(char.is_alphabetic() || is_space(char))).next();
+    let words = phrase.unwrap_or_default().split(is_space).filter(|word| !word.is_empty()).take(2);
+    let mut words = words.take_while(|word| counts::is_noun(word)).enumerate();
+    words.any(|(place, word)| {
+        let lower = word.to_lowercase();
+        let is_plural =
+            lower.ends_with('s') && !lower.ends_with("ss") && !NO_PLURALS.contains(&lower.as_str());
+        // `3 Millionen neue Kunden`
+        let is_capital = word.starts_with(char::is_uppercase) && (place == 0 || is_german());
+        let is_of_money = OF_MONEY.iter().any(|start| lower.starts_with(start));
+        !is_of_money && (is_plural || is_capital || PEOPLE.contains(&lower.as_str()))
+    })
 }
 
 /// The currency that the JSON object around a number names: `{"price": 697, "priceCurrency": "USD"}`.

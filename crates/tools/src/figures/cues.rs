@@ -98,11 +98,22 @@ const ANYBODY: [&str; 28] = [
     "post",
     "phone",
 ];
+/// English articles and the like, and those of other languages, some of which are of genitives.
+const ARTICLES: [&str; 10] = ["the", "a", "an", "its", "our", "your", "their", "his", "her", "my"];
+const OTHER_ARTICLES: [&str; 14] =
+    ["der", "die", "das", "des", "den", "dem", "le", "la", "les", "l", "el", "los", "il", "lo"];
+/// What ends the group of a noun, and at the beginning of a clause leads one that it is not about.
+const PREPOSITIONS: [&str; 48] = [
+    "of", "to", "for", "in", "on", "at", "from", "with", "by", "about", "behind", "under", "since", "as",
+    "who", "that", "which", "von", "vom", "für", "bei", "im", "am", "aus", "zu", "zum", "zur", "mit", "seit",
+    "de", "du", "del", "della", "di", "do", "da", "pour", "para", "per", "en", "au", "dans", "chez", "qui",
+    "que", "van", "voor", "bij",
+];
 /// Bytes before a name that are searched.
 const NEAR: usize = 120;
 
 /// Whether a word, in small letters, is that of a role.
-fn is_role(word: &str) -> bool {
+pub(super) fn is_role(word: &str) -> bool {
     ROLES.iter().any(|role| word.starts_with(role))
 }
 
@@ -141,5 +152,34 @@ fn follows_cue(text: &str, at: usize, run: &[&str]) -> bool {
         || last == "von" && !run.first().is_some_and(|first| is_noun(first))
         || last == "of" && (is_role(before) || before == "head")
         || BY.contains(&last) && is_work()
-        || IS.contains(&last) && (is_role(before) || words.any(is_role))
+        || IS.contains(&last) && has_role_as_subject(&clause)
+}
+
+/// Whether a clause that ends with a verb is about a role: the subject of its first part is one, or of the last after a comma
+/// or `and`.
+fn has_role_as_subject(clause: &str) -> bool {
+    const AND: [&str; 5] = ["and", "und", "et", "y", "e"];
+    let clause = clause.replace(',', " and ");
+    let words: Vec<&str> =
+        clause.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty()).collect();
+    let end = words.iter().rposition(|word| !IS.contains(word)).map_or(0, |at| at + 1);
+    let start = words[..end].iter().rposition(|word| IS.contains(word)).map_or(0, |at| at + 1);
+    let mut parts = words[start..end].split(|word| AND.contains(word));
+    [parts.next(), parts.next_back()].into_iter().flatten().filter_map(subject).any(is_role)
+}
+
+/// The noun that the first words of a clause are about: the last before a preposition or another article. An English article
+/// begins it anew, as in `in Oslo the boss`.
+fn subject<'t>(words: &[&'t str]) -> Option<&'t str> {
+    let (mut noun, mut is_led) = (None, false);
+    for word in words {
+        match noun {
+            Some(_) if ARTICLES.contains(word) => (noun, is_led) = (None, false),
+            Some(_) if OTHER_ARTICLES.contains(word) || !is_led && PREPOSITIONS.contains(word) => break,
+            None if PREPOSITIONS.contains(word) => is_led = true,
+            None if ARTICLES.contains(word) || OTHER_ARTICLES.contains(word) => {}
+            _ => noun = Some(*word),
+        }
+    }
+    noun.filter(|_| !is_led)
 }

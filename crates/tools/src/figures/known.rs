@@ -111,11 +111,11 @@ impl<'e> Known<'e> {
         }
     }
 
-    /// Whether a sentence of the documents enumerates as many things as an answer counts before this text: `red, green, blue
-    /// and black` are four colours.
-    fn enumerates(&self, count: i128, after: &str) -> bool {
+    /// Whether a sentence of the documents enumerates as many things as a number of an answer counts: `red, green, blue and
+    /// black` are four colours.
+    fn enumerates(&self, count: i128, answer: &str, number: &Range<usize>) -> bool {
         let enumerated = self.enumerated.get_or_init(|| Enumerated::of(&self.text));
-        usize::try_from(count).is_ok_and(|count| enumerated.has(count, after))
+        usize::try_from(count).is_ok_and(|count| enumerated.has(count, answer, number))
     }
 
     /// Whether a number is how many lines a document has, with or without a heading, and the answer says so.
@@ -231,12 +231,13 @@ impl Checked<'_, '_> {
                 let number = value.parse::<i128>().map_or(0, |digit| digit * 1_000);
                 !is_count(text, &span.range, self.is_english)
                     || (value.parse().map_or(true, |count| derived.yields_count(&span.range, count))
-                        || known.enumerates(number / 1_000, &text[span.range.end..]))
+                        || known.enumerates(number / 1_000, text, &span.range))
                         && known.measures.allow(text, span.range.start, number)
                     || known.counts_lines(text, &span.range)
                     || known.moments.yield_age(text, &span.range)
                     || known.measures.state(text, &self.tables, &span.range)
                     || self.leads_to_scale(&span.range)
+                    || self.is_stated_after_noun(&span.range)
             }
             SpanKind::Date => stands_in(&known.text, value) || states_month(&known.dates, value),
             SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
@@ -259,6 +260,13 @@ impl Checked<'_, '_> {
     fn leads_to_scale(&self, range: &Range<usize>) -> bool {
         let mut readings = amounts(self.text, range).flat_map(|shown| shown.readings().collect::<Vec<_>>());
         readings.any(|number| number >= YEARS && self.known.numbers.contains(&number))
+    }
+
+    /// Whether the documents have a digit right after the word that it counts: `USB 3` says that there are 3 USB ports.
+    fn is_stated_after_noun(&self, range: &Range<usize>) -> bool {
+        let after = self.text[range.end..].trim_start();
+        let noun = after.split(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
+        counts::is_noun(noun) && stands_in(&self.known.text, &format!("{noun} {}", &self.text[range.clone()]))
     }
 
     /// Whether the documents state or yield an amount.
@@ -336,7 +344,7 @@ impl Checked<'_, '_> {
             let is_checked = !worded.is_vague && (!is_small || counts());
             let is_shown = || {
                 derived.yields_some(&worded.range, worded.number)
-                    || known.enumerates(worded.number, &text[worded.range.end..])
+                    || known.enumerates(worded.number, text, &worded.range)
             };
             let near = number / ROUNDING * 2;
             let is_rounded = || known.numbers.range(number - near..=number + near).next().is_some();

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::counts::is_noun;
+use super::window;
 
 /// A text with a space after each comma that separates two numbers.
 pub(super) fn with_parted_lists(text: &str) -> Cow<'_, str> {
@@ -41,35 +42,62 @@ const KINDS: [&str; 52] = [
     "sprache", "idioma", "city", "cities", "städte", "ville", "ciudad", "città",
 ];
 
-/// How many things the sentences of a text enumerate, each of few words, as in `red, green, blue and black`: for each number
-/// of them the beginnings of the words of these sentences.
-pub(super) struct Enumerated(BTreeMap<usize, BTreeSet<String>>);
+/// Words that tell nothing of what a sentence is about.
+const ARTICLES: [&str; 16] = [
+    "the", "a", "an", "and", "der", "die", "das", "ein", "eine", "und", "le", "la", "les", "el", "los", "il",
+];
+
+/// How many things the sentences of a text enumerate, each of few words, as in `red, green, blue and black`.
+#[derive(Default)]
+pub(super) struct Enumerated {
+    of_count: BTreeMap<usize, Enumerating>,
+    /// The beginnings of all words of the text.
+    all: BTreeSet<String>,
+}
+
+/// The sentences that enumerate a number of things, by the beginnings of their words.
+#[derive(Default)]
+struct Enumerating {
+    all: BTreeSet<String>,
+    /// Those up to the end of the first thing.
+    first: BTreeSet<String>,
+}
 
 impl Enumerated {
     /// More things than this are not counted in a word or a digit.
     const MOST: usize = 12;
     /// Words between a number and the end of what it counts.
     const WORDS: usize = 3;
+    /// Bytes before a number that its sentence begins in.
+    const NEAR: usize = 120;
 
     pub(super) fn of(text: &str) -> Self {
-        let mut found: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        let mut found = Self { all: words(text).map(stem).collect(), ..Self::default() };
         for sentence in text.split(['\n', '.', ';', '!', '?']) {
             let counts: BTreeSet<usize> = sentence.split([':', '(', ')']).flat_map(enumerations).collect();
             for count in counts.into_iter().filter(|count| *count <= Self::MOST) {
-                found.entry(count).or_default().extend(words(sentence).map(stem));
+                let sentences = found.of_count.entry(count).or_default();
+                sentences.all.extend(words(sentence).map(stem));
+                sentences.first.extend(words(sentence.split(", ").next().unwrap_or_default()).map(stem));
             }
         }
-        Self(found)
+        found
     }
 
-    /// Whether a sentence enumerates as many of what a text after a number begins with: its words have the noun, or that is
-    /// one of [`KINDS`].
-    pub(super) fn has(&self, count: usize, after: &str) -> bool {
-        let nouns = || words(after).take_while(|word| is_noun(word)).take(Self::WORDS).map(str::to_lowercase);
-        self.0.get(&count).is_some_and(|stems| {
-            nouns()
-                .any(|noun| stems.contains(&stem(&noun)) || KINDS.iter().any(|kind| noun.starts_with(kind)))
-        })
+    /// Whether a sentence enumerates as many of what a number of an answer counts: its words have the noun, or that is one
+    /// of [`KINDS`], or what it is may be said of the things without being their name. Then the text does not have it, and
+    /// both sentences begin with the same: `The dish contains flour, eggs and milk`, `The dish has three ingredients`.
+    pub(super) fn has(&self, count: usize, answer: &str, number: &Range<usize>) -> bool {
+        let Some(sentences) = self.of_count.get(&count) else { return false };
+        let after = words(&answer[number.end..]).take_while(|word| is_noun(word)).take(Self::WORDS);
+        let nouns: Vec<String> = after.map(str::to_lowercase).collect();
+        let near = &answer[window(answer, number, Self::NEAR).start..number.start];
+        let before = near.rsplit(['\n', '.', ';', ':', '!', '?']).next().unwrap_or_default();
+        let mut before = words(before).filter(|word| !ARTICLES.contains(&word.to_lowercase().as_str()));
+        let is_kind = |noun: &String| KINDS.iter().any(|kind| noun.starts_with(kind));
+        nouns.iter().any(|noun| sentences.all.contains(&stem(noun)) || is_kind(noun))
+            || !nouns.iter().any(|noun| self.all.contains(&stem(noun)))
+                && before.any(|word| sentences.first.contains(&stem(word)))
     }
 }
 

@@ -258,6 +258,14 @@ pub(super) fn is_ordinary(word: &str) -> bool {
     word.split(['-', '\'', '’']).all(is_one)
 }
 
+/// Whether a word in capitals is written in small letters or with one capital more often, as no abbreviation is.
+pub(super) fn is_rarer_in_capitals(word: &str) -> bool {
+    let rank = |word: &str| Counter::o200k_rank(&format!(" {word}"));
+    let lower = word.to_lowercase();
+    let usual = rank(&lower).filter(|_| is_ordinary(&lower));
+    word.chars().count() > 2 && usual.is_some_and(|usual| rank(word).is_none_or(|capitals| usual < capitals))
+}
+
 /// Whether a capitalised word after another tells what is counted or measured: a measure, and after a number that is no
 /// year a scale or in languages that capitalise nouns any word.
 pub(super) fn tells_what_is_counted(before: &str, word: &str, with_nouns: bool) -> bool {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::tables::Tables;
 use super::worded::Worded;
-use super::{amounts, counts};
+use super::{amounts, axes, counts, starts};
 
 /// What units measure. Of the same measure, factors are whole numbers of the smallest unit that all are multiples of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +31,7 @@ enum Measured {
 }
 
 /// Names of units, what they measure, and how many of the smallest of that they are.
-const UNITS: [(&[&str], Measured, i128); 60] = [
+const UNITS: [(&[&str], Measured, i128); 61] = [
     (&["mg"], Measured::Mass, 1_000_000),
     (
         &["g", "gram", "grams", "gramm", "gramme", "grammes", "gramos", "grammi"],
@@ -138,6 +138,7 @@ const UNITS: [(&[&str], Measured, i128); 60] = [
     (&["gb"], Measured::BinaryData, 1 << 20),
     (&["tb"], Measured::BinaryData, 1 << 30),
     (&["mw"], Measured::Power, 1),
+    (&["mw", "megawatt", "megawatts"], Measured::Power, 1_000_000_000),
     (&["w", "watt", "watts"], Measured::Power, 1_000),
     (&["kw", "kilowatt", "kilowatts"], Measured::Power, 1_000_000),
     (&["wh"], Measured::Energy, 1),
@@ -207,14 +208,15 @@ impl Measures {
                 false => counts::is_unmeasured(text, tables, at).then_some(UNMEASURED),
             };
             known.extend((rows.is_empty() && !is_money).then(of_what));
-            measures.extend(rows.into_iter().filter_map(|row| measure(row, number)));
+            let written = &text[at..amounts::end(text, at)];
+            measures.extend(rows.into_iter().filter_map(|row| measure(row, number, written)));
         }
         for (number, after) in in_words(text, words) {
             let rows: Vec<usize> = rows(&unit_from(after)).collect();
             let known = stated.entry(number).or_default();
             known.extend(rows.iter().copied().map(Some));
             known.extend(rows.is_empty().then_some(None));
-            measures.extend(rows.into_iter().filter_map(|row| measure(row, number)));
+            measures.extend(rows.into_iter().filter_map(|row| measure(row, number, "")));
         }
         Self { stated, measures }
     }
@@ -267,7 +269,7 @@ impl Measures {
     }
 
     fn measures(&self, row: usize, number: i128, written: &str) -> bool {
-        let Some((measured, is_imperial, value)) = measure(row, number) else { return false };
+        let Some((measured, is_imperial, value)) = measure(row, number, written) else { return false };
         let decimals = written.rsplit_once(['.', ',']).map_or(0, |(_, decimals)| decimals.len());
         let digits = written.bytes().filter(u8::is_ascii_digit).count();
         let half = UNITS[row].2 * 500 / 10_i128.pow(decimals.min(3) as u32);
@@ -285,11 +287,13 @@ const PERCENT: [&str; 7] =
     ["per cent", "percent", "pour cent", "por ciento", "per cento", "procent", "Prozent"];
 
 /// Words in capitals within sentences that readings and rates stand after; others in capitals are of models.
-const READINGS: [&str; 14] =
-    ["BAT", "BATT", "BTW", "CPU", "HUM", "IVA", "LOAD", "MWST", "RAM", "SOC", "TEMP", "TVA", "VAT", "WEIGHT"];
+const READINGS: [&str; 15] = [
+    "BAT", "BATT", "BTW", "CPU", "HUM", "IVA", "LOAD", "MWST", "RAM", "SOC", "SSD", "TEMP", "TVA", "VAT",
+    "WEIGHT",
+];
 
 /// Whether a number is of the name of a model: in the same word, as in `T6`, or with nothing but a space between, as in
-/// `Lenovo LOQ 15` and `iPhone 15`, but not in `Discount: 15` and `Humidity 45`. A word in capitals that no other precedes,
+/// `HP 15` and `iPhone 15`, but not in `Discount: 15` and `Humidity 45`. An ordinary word in capitals that no other precedes,
 /// or only one in capitals, is rather a label: `VOLTAGE 230`.
 fn follows_model(text: &str, at: usize) -> bool {
     let code = text[..at].strip_suffix('-').unwrap_or(&text[..at]);
@@ -304,10 +308,11 @@ fn follows_model(text: &str, at: usize) -> bool {
         let before = before[..before.len() - word.len()].strip_suffix([' ', '\u{a0}']).unwrap_or_default();
         last_word(before).contains(char::is_lowercase)
     };
+    let is_label = || axes::is_attribute(word) || starts::is_rarer_in_capitals(word);
     let is_capital = word.chars().count() > 1 && !has(char::is_lowercase) && !READINGS.contains(&word);
     let is_mixed = has(char::is_numeric) || word.chars().skip(1).any(char::is_uppercase);
     has(char::is_uppercase)
-        && (is_capital && is_named() || is_mixed && has(char::is_lowercase))
+        && (is_capital && (is_named() || !is_label()) || is_mixed && has(char::is_lowercase))
         && !PERCENT.iter().any(|written| after.starts_with(written))
 }
 
@@ -357,9 +362,16 @@ fn in_words<'t>(text: &'t str, words: &[Worded]) -> Vec<(i128, &'t str)> {
     found
 }
 
-fn measure(row: usize, number: i128) -> Option<(Measured, bool, i128)> {
+/// What a number of a unit, in thousandths, measures: exactly, if it is written with more decimals.
+fn measure(row: usize, number: i128, written: &str) -> Option<(Measured, bool, i128)> {
     let (names, measured, factor) = UNITS[row];
-    Some((measured, IMPERIAL.contains(&names[0]), number.checked_mul(factor)?))
+    let finer = written.split_once(['.', ',']).filter(|(_, decimals)| decimals.len() > 3);
+    let exact = finer.and_then(|(whole, decimals)| {
+        let part = 10_i128.checked_pow(u32::try_from(decimals.len()).ok()? - 3)?;
+        let digits: i128 = format!("{whole}{decimals}").parse().ok()?;
+        (digits / part == number).then(|| Some(digits.checked_mul(factor)? / part)).flatten()
+    });
+    Some((measured, IMPERIAL.contains(&names[0]), exact.or_else(|| number.checked_mul(factor))?))
 }
 
 pub(super) fn rows(unit: &str) -> impl Iterator<Item = usize> {

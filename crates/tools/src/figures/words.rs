@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use larder_text::tokens::Counter;
 
+use super::cues::is_role;
 use super::names::{GIVEN, Name, is_title, words_with_places};
 use super::starts::{is_ordinary, is_start};
 use super::strangers::is_noun;
@@ -173,7 +174,13 @@ impl Words {
             return knows(&self.capitalised, last) && !self.is_other(given, last);
         }
         let known: Vec<bool> = parts.iter().map(|part| knows(&self.all, part)).collect();
-        if let [first, last] = parts.as_slice()
+        // `Mayor Jonas Fischer`
+        let says_who = |word: &str| is_role(&word.to_lowercase()) || is_start(word) || is_ordinary(word);
+        let person = match parts.as_slice() {
+            [before, person @ ..] if person.len() == 2 && says_who(before) => person,
+            all => all,
+        };
+        if let [first, last] = person
             && self.is_other(first, last)
         {
             return false;

@@ -150,8 +150,8 @@ fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &
         let is_below = std::mem::replace(&mut is_heading, block.form == Form::Heading(1));
         let (text, prices) = prices(page, outline, block);
         let is_bar = bars.contains(outline.runs[block.runs.start].range.start);
-        let is_other = |at: usize| is_bar || attribute_price::is_threshold(&text[..at]);
-        prices.iter().any(|price| is_below || !is_other(price.range.start))
+        let is_product = |at: usize| !attribute_price::is_threshold(&text[..at]);
+        (is_below || !is_bar) && prices.iter().any(|price| is_product(price.range.start))
     };
     if data.contains_key("price") || outline.blocks.iter().any(is_stated) {
         return;

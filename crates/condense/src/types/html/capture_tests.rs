@@ -86,6 +86,12 @@ fn a_price_in_attributes_alone_is_captured() {
             r#"<header>Sale: all socks $5.00</header><nav>Socks $5.00</nav><div data-price="299.90"></div>"#,
             "299.90",
         ),
+        (r#"<h1>Sofa</h1><p>Free shipping on orders over $50</p><div data-price="299.90"></div>"#, "299.90"),
+        (r#"<h1>Sofa</h1><p>Kostenloser Versand ab 50 €</p><div data-price="299.90"></div>"#, "299.90"),
+        (
+            r#"<header><h1>Sofa</h1><p>We deliver free over $50</p></header><i data-price="299.90"></i>"#,
+            "299.90",
+        ),
         // Beside one of another product, or of another day.
         (r#"<nav><a data-price="5.00">Socks</a></nav><div data-price="299.90"></div>"#, "299.90"),
         (
@@ -103,6 +109,8 @@ fn a_price_in_attributes_alone_is_captured() {
             "",
         ),
         (r#"<h1>Sofa</h1><p>Delivered from $299</p><button data-price="19.90">Add a warranty</button>"#, ""),
+        (r#"<h1>Sofa</h1><p>Lieferbar ab 299 €</p><button data-price="19.90">Garantie</button>"#, ""),
+        (r#"<p>Sofas made to order from $299</p><button data-price="19.90">Add a warranty</button>"#, ""),
         // The price of nothing, of several things, in cents or of what is shown.
         (r#"<div data-price="0.00"></div><div data-price=""></div><div data-price="12.3.4x"></div>"#, ""),
         (r#"<div data-price="299.90"></div><div data-price="19.90"></div>"#, ""),
@@ -238,6 +246,9 @@ fn hostile_pages_are_bounded() {
     assert!(web_page(&wide).data["tables"][0]["rows"].as_array().unwrap().len() <= 200);
     let metas: String = (0..5_000).map(|at| format!("<meta name=m{at} content=x>")).collect();
     assert!(web_page(&metas).data["meta"].as_object().unwrap().len() <= MAX_META);
+    let thresholds = "shipping over $5 ".repeat(40_000);
+    let page = web_page(&format!("<h1>Sofa</h1><p>Nice</p><i data-price=\"299.90\"></i><p>{thresholds}</p>"));
+    assert_eq!(page.data["price"], "299.90");
     for (_, page) in crate::types::html::tests::hostile() {
         web_page(&page);
     }
