@@ -6,6 +6,9 @@
 
 use std::ops::Range;
 
+use std::collections::BTreeMap;
+
+use crate::elements::is_strike;
 use crate::markup::{Token, TokenKind, attribute};
 
 /// More columns than this are not told apart.
@@ -36,6 +39,21 @@ pub fn expanded(page: &str, tokens: &[Token]) -> Option<String> {
         }
     }
     (done > 0).then(|| out + &page[done..])
+}
+
+/// The column of each cell of such tables, by the end of its start tag.
+pub fn columns(page: &str, tokens: &[Token]) -> BTreeMap<usize, usize> {
+    let mut found = BTreeMap::new();
+    for table in outermost(page, tokens) {
+        let Some(table) = Table::read(page, &tokens[table]).filter(Table::has_spans) else { continue };
+        let rows = table.places().unwrap_or_default();
+        for (column, place) in rows.into_iter().flat_map(|row| row.into_iter().enumerate()) {
+            if let Place::First(cell) = place {
+                found.insert(cell.inner.start, column);
+            }
+        }
+    }
+    found
 }
 
 /// The tokens of each table that is in no other and has no other in it.
@@ -149,6 +167,11 @@ impl<'p> Table<'p> {
                 if table.start.is_empty() && !table.rows.is_empty() {
                     table.start = &page[start..token.range.start];
                 }
+            } else if is_tag && is_open && (name == "img" || is_strike(&name)) {
+                let tag = &page[token.range.clone()];
+                // A picture stands for the text of a cell, and a repeated one stays struck through.
+                let text = if name == "img" { attribute(tag, "alt").unwrap_or_default() } else { tag };
+                table.rows.last_mut()?.cells.last_mut()?.text.extend([text, " "]);
             } else if token.kind == TokenKind::Text {
                 let (text, has_rows) = (page[token.range.clone()].trim(), !table.rows.is_empty());
                 let cell = table.rows.last_mut().and_then(|row| row.cells.last_mut()).filter(|_| is_open);

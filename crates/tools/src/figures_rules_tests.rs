@@ -227,6 +227,20 @@ fn a_former_price_is_not_the_present_one() {
         "Helmet: was $30, now $25.",
         &[("It costs $30.", "$30"), ("It was $30.", ""), ("It costs $25.", "")],
     );
+    check(
+        "# Fell boots\n\n~~€189.00~~ €139.00\n\n~~€99.00~~ €79.00 for children. A repair: €99.00.",
+        &[
+            ("The boots now cost €189.00.", "€189.00"),
+            ("The boots cost €189.00.", "€189.00"),
+            ("The price is €189.00.", "€189.00"),
+            ("The boots cost €139.00, down from €189.00.", ""),
+            ("The boots now cost €139.00 (€189.00).", ""),
+            ("They are ~~€189.00~~ €139.00 now.", ""),
+            ("The original price is €189.00.", ""),
+            // It is also that of something else.
+            ("A repair is €99.00.", ""),
+        ],
+    );
 }
 
 #[test]

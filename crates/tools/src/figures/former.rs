@@ -1,4 +1,4 @@
-//! Former values: `Was $1,520.00`. An answer that calls one the present value contradicts the documents. Plain functions of
+//! Former values: `Was $1,520.00`, `~~$1,520.00~~`. An answer that calls one the present value contradicts the documents. Plain functions of
 //! texts.
 
 use std::collections::BTreeSet;
@@ -31,12 +31,18 @@ const FORMER: [&str; 21] = [
     "precio anterior",
 ];
 /// Words which say that a value holds now.
-const PRESENT: [&str; 20] = [
+const PRESENT: [&str; 26] = [
     "now",
     "currently",
     "current",
     "today",
+    "is",
+    "are",
+    "cost",
     "costs",
+    "ist",
+    "sind",
+    "est",
     "jetzt",
     "aktuell",
     "aktuelle",
@@ -54,7 +60,7 @@ const PRESENT: [&str; 20] = [
     "nu",
 ];
 /// Words which say that it does not.
-const PAST: [&str; 29] = [
+const PAST: [&str; 44] = [
     "was",
     "were",
     "before",
@@ -64,6 +70,21 @@ const PAST: [&str; 29] = [
     "reduced",
     "from",
     "old",
+    "former",
+    "original",
+    "originally",
+    "regular",
+    "regularly",
+    "normally",
+    "list",
+    "retail",
+    "crossed",
+    "struck",
+    "off",
+    "save",
+    "discount",
+    "ursprünglich",
+    "durchgestrichen",
     "than",
     "compared",
     "down",
@@ -96,7 +117,9 @@ pub(super) struct Former(BTreeSet<i128>);
 impl Former {
     /// Those among these numbers of a text.
     pub(super) fn of(text: &str, numbers: &[(usize, i128)]) -> Self {
-        let (former, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|(at, _)| is_former(text, *at));
+        let struck = struck(text);
+        let is_former = |at: usize| is_in(&struck, at) || is_former(text, at);
+        let (former, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|(at, _)| is_former(*at));
         let others: BTreeSet<i128> = others.into_iter().map(|(_, number)| number).collect();
         Self(former.into_iter().map(|(_, number)| number).filter(|number| !others.contains(number)).collect())
     }
@@ -106,17 +129,35 @@ impl Former {
         if !self.0.contains(&number) {
             return false;
         }
-        let ends = ["\n", "; ", ". ", ", ", " and ", " but ", " und ", " aber ", " et ", " mais "];
+        let ends = ["\n", "; ", ". ", ", ", " (", " and ", " but ", " und ", " aber ", " et ", " mais "];
         let near = window(text, range, CLAUSE);
         let (before, after) = (&text[near.start..range.start], &text[range.end..near.end]);
         let start = ends.iter().filter_map(|end| Some(near.start + before.rfind(end)? + end.len())).max();
         let end = ends.iter().filter_map(|end| Some(range.end + after.find(end)?)).min();
-        let clause = text[start.unwrap_or(near.start)..end.unwrap_or(near.end)].to_lowercase();
+        let clause = start.unwrap_or(near.start)..end.unwrap_or(near.end);
+        let is_struck = is_in(&struck(&text[clause.clone()]), range.start - clause.start);
+        let clause = text[clause].to_lowercase();
         let says = |known: &[&str]| {
             clause.split(|char: char| !char.is_alphabetic()).any(|word| known.contains(&word))
         };
-        says(&PRESENT) && !says(&PAST)
+        says(&PRESENT) && !says(&PAST) && !is_struck
     }
+}
+
+/// What Markdown strikes through within a line, in order.
+fn struck(text: &str) -> Vec<Range<usize>> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    for line in text.split_inclusive('\n') {
+        let marks: Vec<usize> = line.match_indices("~~").map(|(mark, _)| at + mark).collect();
+        found.extend(marks.chunks_exact(2).map(|pair| pair[0]..pair[1]));
+        at += line.len();
+    }
+    found
+}
+
+fn is_in(ranges: &[Range<usize>], at: usize) -> bool {
+    let next = ranges.partition_point(|range| range.end <= at);
+    ranges.get(next).is_some_and(|range| range.start <= at)
 }
 
 /// Whether a number follows a word such as `was` at the start of a sentence, or another that says the same anywhere.

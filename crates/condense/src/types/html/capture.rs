@@ -12,12 +12,12 @@ use super::hidden::tokens;
 use super::linked_data::LinkedData;
 use super::outline::{Block, Form, PageOutline, outline};
 use super::rewrite::ReadablePage;
-use super::tables::tables;
 use crate::analysis::salience::{ErrorSense, SalientSpan, SpanKind, scan};
 use larder_text::attribute_price::{self, PageBars};
 use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
 use larder_text::page_counters::{comments_in, page_of};
+use larder_text::page_tables::tables;
 use larder_text::table_spans;
 
 /// Maximum entries of `open_graph` and of `meta`.
@@ -75,7 +75,7 @@ fn extracted(page: &str, tokens: &[Token]) -> WebPage {
     let facts = PageFacts::of(page, tokens);
     let linked = LinkedData::of(page, tokens);
     let (open_graph, meta) = metas(page, tokens);
-    let tables = tables(page, tokens);
+    let tables = tables(page, tokens, &outline.struck);
     let seen = Seen::of(page, tokens, &outline);
     let comments = linked.comment_count().or(seen.comments);
     let kind = linked.kind().or_else(|| open_graph_kind(&open_graph)).unwrap_or("web_page");
@@ -163,9 +163,9 @@ fn add_hidden_price(page: &str, tokens: &[Token], outline: &PageOutline, data: &
     }
 }
 
-/// The text of a block and its prices.
+/// The text of a block and its prices, without what is struck through.
 fn prices(page: &str, outline: &PageOutline, block: &Block) -> (String, Vec<SalientSpan>) {
-    let runs = outline.runs[block.runs.clone()].iter();
+    let runs = outline.runs[block.runs.clone()].iter().filter(|run| !run.struck);
     let text: String = runs.map(|run| plain(&page[run.range.clone()])).collect();
     let text = attribute_price::with_joined_signs(&text);
     let mut found = scan(&text, ErrorSense::Strict);

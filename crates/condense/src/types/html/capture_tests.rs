@@ -13,6 +13,12 @@ const THREAD: &str = r#"<!doctype html><html><head><title>Best glass scraper? | 
 <table><tr><th>Name</th><th>Price</th></tr><tr><td>Jorgensen</td><td>$12</td></tr></table></main>
 <div>Page 1 of 3</div></body></html>"#;
 
+/// All that is shown of a page.
+fn shown(page: &str) -> String {
+    let texts: Vec<String> = web_page(page).text.into_iter().map(|text| text.text).collect();
+    texts.join("\n\n")
+}
+
 #[test]
 fn a_thread_is_captured_with_its_facts() {
     let page = web_page(THREAD);
@@ -224,9 +230,82 @@ fn cells_that_span_are_in_every_column_of_theirs() {
 }
 
 #[test]
+fn blank_cells_keep_the_columns() {
+    let table = |rows: &str| {
+        let rows = rows.replace("\n", "</tr>\n<tr>");
+        shown(&format!("<h1>Fees</h1><table><tr>{rows}</tr></table>")).replace("# Fees\n\n", "")
+    };
+    let head = "<th>Item</th><th>Member</th><th>Guest</th>\n";
+    for (rows, written) in [
+        ("<td>Course 7</td><td></td><td>$21</td>", "| Course 7 |  | $21 |"),
+        ("<td>Course 7<td><i class=no></i><td><p>$21</p>", "| Course 7 |  | $21 |"),
+        ("<td>Course 7</td><td><p></p>&nbsp;</td><td><div></div>$21</td>", "| Course 7 |  | $21 |"),
+        ("<td>Course 7</td><td>$12</td><td></td>", "| Course 7 | $12 |"),
+        ("<td></td><td></td><td>$21</td>", "|  |  | $21 |"),
+        ("<td>Course<br>7</td><td></td><td>$21</td>", "Course\n7\n\n|  |  | $21 |\n|---|---|---|"),
+        // Pictures, of which those of a row without text are left out.
+        (
+            "<td>Sauna</td><td><img alt=no></td><td><img alt=\"yes &amp; free\"></td>",
+            "| Sauna | no | yes & free |",
+        ),
+        ("<td>Sauna</td><td><img alt=x>$12</td><td>$21</td>", "| Sauna | $12 | $21 |"),
+        ("<td><img alt=x></td><td></td>\n<td>Sauna</td><td>$1</td>", "| Sauna | $1 |"),
+        // Nothing is written for what is blank as a whole, nor for the name of the rows below it.
+        ("<td></td><td></td>\n<td>Sauna</td><td>$1</td>", "| Sauna | $1 |"),
+        ("<td>Sports</td><td></td><td></td>", "Sports"),
+    ] {
+        let expected = format!("| Item | Member | Guest |\n|---|---|---|\n{written}");
+        assert_eq!(table(&format!("{head}{rows}")), expected, "{rows}");
+    }
+    for (rows, written) in [
+        (
+            "<th></th><th>Basic</th><th>Pro</th>\n<th>API</th><td></td><td>yes</td>",
+            "|  | Basic | Pro |\n|---|---|---|\n| API |  | yes |",
+        ),
+        ("<td><img alt=Logo></td><td>About us</td>\n<td></td><td>Home</td>", "About us\nHome"),
+        (
+            "<td></td><td>1.</td><td>News</td>\n<td></td><td>2.</td><td>More</td>",
+            "| 1. | News |\n|---|---|\n| 2. | More |",
+        ),
+        (
+            "<th>Plan</th><th colspan=2>Price</th><th>Seats</th>\n<td>Pro</td><td><img alt=no></td><td>$9</td><td>3</td>",
+            "| Plan | Price | Price | Seats |\n|---|---|---|---|\n| Pro | no | $9 | 3 |",
+        ),
+    ] {
+        assert_eq!(table(rows), written, "{rows}");
+    }
+    let page = web_page("<table><tr><th>Plan<th>SSO</tr><tr><td>Free<td><img alt=no></tr></table>");
+    assert_eq!(page.data["tables"][0]["rows"], json!([["Free", "no"]]));
+}
+
+#[test]
+fn text_that_is_struck_through_is_marked() {
+    for (page, text) in [
+        ("<del>€189.00</del> <ins>€139.00</ins>", "~~€189.00~~ €139.00"),
+        ("Was <strike> <b>€</b>189 </strike>, now 139", "Was ~~€189~~, now 139"),
+        ("<span style='color:red; TEXT-DECORATION: Line-Through'>$5<b>5</b></span>$50", "~~$55~~$50"),
+        ("<p style=text-decoration-line:line-through>$55<p>$50", "~~$55~~\n\n$50"),
+        ("<s><p>One</p><p>Two</p></s><s></s><s>&nbsp;</s>", "~~One~~\n\n~~Two~~"),
+        ("<s>See <a href=https://a.example/>A</a></s>", "~~See~~ [~~A~~](https://a.example/)"),
+        ("<s>open <p>$5", "open\n\n$5"),
+        (
+            "<table><tr><th>A<th>B<tr><td rowspan=2><s>$5</s> $4<td>x<tr><td>y</table>",
+            "| A | B |\n|---|---|\n| ~~$5~~ $4 | x |\n| ~~$5~~ $4 | y |",
+        ),
+    ] {
+        assert_eq!(shown(page), text, "{page}");
+    }
+    let page = web_page("<table><tr><th>A<th>B<tr><td><s>$5</s> $4<td>x</table>");
+    assert_eq!(page.data["tables"][0]["rows"], json!([["~~$5~~ $4", "x"]]));
+    // The price of a page is not the one that it had.
+    let page = web_page("<h1>Kettle</h1><p><s>$349.00</s></p><div data-price=\"299.90\"></div>");
+    assert_eq!(page.data["price"], "299.90");
+}
+
+#[test]
 fn numbers_that_only_markup_separates_stay_apart() {
     for (page, text) in [
-        ("<span>$</span><span>129</span><sup>99</sup> was <s>$159.99</s>", "$129.99 was $159.99"),
+        ("<span>$</span><span>129</span><sup>99</sup> was <s>$159.99</s>", "$129.99 was ~~$159.99~~"),
         ("<b>1.249</b><sup>90</sup> <i>€</i>", "1.249,90 €"),
         ("$ <b>1,249</b><i>00</i>", "$ 1,249.00"),
         ("In 2019<sup>12</sup> it was 10<sup>6</sup>", "In 2019 12 it was 10 6"),

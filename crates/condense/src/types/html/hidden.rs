@@ -2,16 +2,11 @@
 //!
 //! Knows attributes only, no style sheets and no scripts. An element whose end is not found hides nothing.
 
-use super::outline::{Element, element};
-use larder_text::markup::{self, Token, TokenKind, attributes};
+use larder_text::elements::{has_style, outermost};
+use larder_text::markup::{self, Token, TokenKind, attribute};
 
 /// Pages hide these only until a script has run.
 const ALWAYS_SHOWN: [&str; 4] = ["html", "body", "main", "article"];
-/// Names of elements without an end that are looked for; more of them are not a page that somebody wrote.
-const MOST_UNCLOSED: usize = 16;
-/// Elements without content.
-const VOID: [&str; 13] =
-    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
 
 /// The tokens that tile `page`, in which text that it does not show is hidden.
 pub(super) fn tokens(page: &str) -> Vec<Token> {
@@ -22,30 +17,12 @@ pub(super) fn tokens(page: &str) -> Vec<Token> {
 
 /// Linear in the length of the page. A page that would show nothing shows everything: a script would show it.
 fn hide(page: &str, tokens: &mut [Token]) {
-    let mut unclosed: Vec<String> = Vec::new();
     let mut hidden: Vec<usize> = Vec::new();
-    let mut at = 0;
-    while let Some(token) = tokens.get(at) {
-        let name = &page[token.name.clone()];
-        let hides = token.kind == TokenKind::Open && hides(name, &page[token.range.clone()]);
-        at += 1;
-        if !hides || unclosed.iter().any(|known| known.eq_ignore_ascii_case(name)) {
-            continue;
+    for number in outermost(page, tokens, hides).into_iter().flatten() {
+        if shows(page, &tokens[number]) {
+            tokens[number].kind = TokenKind::Hidden;
+            hidden.push(number);
         }
-        let Some(len) = content(page, name, &tokens[at..]) else {
-            unclosed.push(name.to_owned());
-            if unclosed.len() == MOST_UNCLOSED {
-                break;
-            }
-            continue;
-        };
-        for (number, token) in (at..).zip(&mut tokens[at..at + len]) {
-            if shows(page, token) {
-                token.kind = TokenKind::Hidden;
-                hidden.push(number);
-            }
-        }
-        at += len;
     }
     if !tokens.iter().any(|token| shows(page, token)) {
         hidden.into_iter().for_each(|number| tokens[number].kind = TokenKind::Text);
@@ -58,56 +35,20 @@ fn shows(page: &str, token: &Token) -> bool {
 
 /// Whether the start tag `tag` of an element `name` hides its content.
 fn hides(name: &str, tag: &str) -> bool {
-    let named = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
-    if named(&ALWAYS_SHOWN) || named(&VOID) {
+    if ALWAYS_SHOWN.iter().any(|known| known.eq_ignore_ascii_case(name)) {
         return false;
     }
-    attributes(tag).any(|(name, value)| {
-        let hidden = name.eq_ignore_ascii_case("hidden") && !value.eq_ignore_ascii_case("until-found");
-        hidden || name.eq_ignore_ascii_case("style") && value.split(';').any(is_invisible)
-    })
+    let hidden = attribute(tag, "hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"));
+    hidden || has_style(tag, is_invisible)
 }
 
 /// Whether a declaration of a style is `display: none` or `visibility: hidden`.
-fn is_invisible(declaration: &str) -> bool {
-    let Some((property, value)) = declaration.split_once(':') else { return false };
+fn is_invisible(property: &str, value: &str) -> bool {
     let value = value.split('!').next().unwrap_or_default().trim();
     let is = |known: &str, hidden: &str| {
-        property.trim().eq_ignore_ascii_case(known) && value.eq_ignore_ascii_case(hidden)
+        property.eq_ignore_ascii_case(known) && value.eq_ignore_ascii_case(hidden)
     };
     is("display", "none") || is("visibility", "hidden") || is("visibility", "collapse")
-}
-
-/// How many of `tokens`, which follow its start tag, are the content of the element `name`; `None` if nothing ends it.
-fn content(page: &str, name: &str, tokens: &[Token]) -> Option<usize> {
-    let own = element(name);
-    let paragraph = name.eq_ignore_ascii_case("p");
-    // Elements that also end where the next of their kind starts, unless inside another list or table.
-    let around = match own {
-        Element::Item => Some(Element::List),
-        Element::Row | Element::Cell => Some(Element::Table),
-        _ => None,
-    };
-    let mut depth = 0_usize;
-    tokens.iter().position(|token| {
-        let (open, close) = (token.kind == TokenKind::Open, token.kind == TokenKind::Close);
-        if !open && !close {
-            return false;
-        }
-        let other_name = &page[token.name.clone()];
-        let other = element(other_name);
-        let same = other_name.eq_ignore_ascii_case(name);
-        if paragraph {
-            return same || !matches!(other, Element::Inline | Element::Link | Element::Break);
-        }
-        if around.map_or(same, |around| other == around) {
-            let ends = close && depth == 0;
-            depth = if open { depth + 1 } else { depth.saturating_sub(1) };
-            return ends;
-        }
-        let ends = other == own || own == Element::Cell && other == Element::Row;
-        around.is_some() && depth == 0 && ends
-    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ mod linked_data;
 mod main_text;
 mod outline;
 mod rewrite;
-mod tables;
 mod trim;
 
 pub use self::capture::{PageText, WebPage, web_page};

@@ -3,9 +3,13 @@
 //! Knows how elements affect layout; does not know which part of a page is its main content. Nesting is counted, not
 //! followed, so malformed or deep nesting is harmless.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use larder_text::elements::{Element, Struck, element};
+use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
+use larder_text::table_spans;
 
 /// The form of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,9 +19,16 @@ pub(super) enum Form {
     Heading(u8),
     /// With the depth of its list, from 1.
     Item(u8),
-    /// A cell of the row with this number.
-    Cell(usize),
+    Cell(CellPlace),
     Code,
+}
+
+/// Where a cell is: its table, its row among those of the page that have text, and its column.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct CellPlace {
+    pub(super) table: usize,
+    pub(super) row: usize,
+    pub(super) column: usize,
 }
 
 /// Text between two tags that is not just white space.
@@ -30,6 +41,8 @@ pub(super) struct TextRun {
     pub(super) link: Option<Range<usize>>,
     /// Whether it contains a letter or a digit.
     pub(super) wordy: bool,
+    /// Whether it is struck through.
+    pub(super) struck: bool,
 }
 
 /// A block-level part of the page.
@@ -48,59 +61,27 @@ pub(super) struct Block {
 pub(super) struct PageOutline {
     pub(super) blocks: Vec<Block>,
     pub(super) runs: Vec<TextRun>,
+    /// The text that pictures stand for, by the cells that have no other.
+    pub(super) pictures: Vec<(CellPlace, Range<usize>)>,
+    pub(super) struck: Struck,
 }
 
-/// Deeper lists are shown at this depth.
-const DEEPEST_LIST: usize = 6;
-
-/// The effect of an element on the layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Element {
-    Block,
-    Table,
-    Break,
-    Heading(u8),
-    List,
-    Item,
-    Row,
-    Cell,
-    Code,
-    Link,
-    Main,
-    Header,
-    Furniture,
-    Inline,
-}
-
-pub(super) fn element(name: &str) -> Element {
-    let mut lower = [0_u8; 12];
-    let Some(lower) = lower.get_mut(..name.len()) else { return Element::Inline };
-    lower.copy_from_slice(name.as_bytes());
-    lower.make_ascii_lowercase();
-    match &*lower {
-        b"p" | b"div" | b"section" | b"body" | b"html" | b"head" | b"thead" | b"tbody" | b"tfoot"
-        | b"caption" | b"blockquote" | b"figure" | b"figcaption" | b"fieldset" | b"address" | b"details"
-        | b"summary" | b"hr" | b"center" | b"hgroup" | b"legend" | b"title" => Element::Block,
-        b"table" => Element::Table,
-        b"br" => Element::Break,
-        b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => Element::Heading(lower[1] - b'0'),
-        b"ul" | b"ol" | b"dl" => Element::List,
-        b"li" | b"dd" | b"dt" => Element::Item,
-        b"tr" => Element::Row,
-        b"td" | b"th" => Element::Cell,
-        b"pre" | b"listing" => Element::Code,
-        b"a" => Element::Link,
-        b"article" | b"main" => Element::Main,
-        b"header" => Element::Header,
-        b"nav" | b"footer" | b"aside" | b"form" | b"button" | b"select" | b"option" | b"menu" | b"dialog"
-        | b"label" => Element::Furniture,
-        _ => Element::Inline,
+impl Block {
+    /// Where it is, if it is a cell.
+    pub(super) const fn cell(&self) -> Option<CellPlace> {
+        if let Form::Cell(place) = self.form { Some(place) } else { None }
     }
 }
 
+/// Longer text of a picture is a caption.
+const LONGEST_PICTURE: usize = 100;
+/// Deeper lists are shown at this depth.
+const DEEPEST_LIST: usize = 6;
+
 /// The runs and blocks of `page`; `tokens` must tile it.
 pub(super) fn outline(page: &str, tokens: &[Token]) -> PageOutline {
-    let mut state = State { page, outline: PageOutline::default(), ..State::default() };
+    let outline = PageOutline { struck: Struck::of(page, tokens), ..PageOutline::default() };
+    let mut state = State { page, outline, columns: table_spans::columns(page, tokens), ..State::default() };
     for token in tokens {
         match token.kind {
             TokenKind::Open => state.open(token),
@@ -119,7 +100,14 @@ struct State<'a> {
     /// The form of the next block to start.
     next: Option<(Form, bool)>,
     lists: usize,
-    rows: usize,
+    /// The columns of cells next to those that span several.
+    columns: BTreeMap<usize, usize>,
+    /// The place of the next cell.
+    place: CellPlace,
+    /// The cell that is open, while it has no text, and the text of its picture.
+    cell: Option<(CellPlace, Option<Range<usize>>)>,
+    /// Whether the current row has text.
+    has_row: bool,
     code: usize,
     main: usize,
     headers: usize,
@@ -132,7 +120,13 @@ struct State<'a> {
 impl State<'_> {
     fn open(&mut self, token: &Token) {
         match element(&self.page[token.name.clone()]) {
-            Element::Block | Element::Table => self.fresh(Form::Text, false),
+            Element::Block => self.fresh(Form::Text, false),
+            Element::Table => {
+                // A cell with a table in it is layout.
+                self.cell = None;
+                self.place.table += 1;
+                self.fresh(Form::Text, false);
+            }
             Element::Break => self.fresh(Form::Text, true),
             Element::Heading(level) => self.next = Some((Form::Heading(level), false)),
             Element::List => {
@@ -141,22 +135,28 @@ impl State<'_> {
             }
             Element::Item => self.next = Some((self.item(), true)),
             Element::Row => {
-                self.rows += 1;
+                self.end_cell();
+                if std::mem::take(&mut self.has_row) {
+                    self.place.row += 1;
+                }
+                while self.outline.pictures.pop_if(|(place, _)| place.row == self.place.row).is_some() {}
+                self.place.column = 0;
                 self.fresh(Form::Text, true);
             }
-            Element::Cell => self.next = Some((Form::Cell(self.rows), true)),
+            Element::Cell => {
+                self.end_cell();
+                let column = self.columns.get(&token.range.end).copied();
+                self.place.column = column.unwrap_or(self.place.column);
+                self.cell = Some((self.place, None));
+                self.next = Some((Form::Cell(self.place), true));
+                self.place.column += 1;
+            }
             Element::Code => {
                 self.code += 1;
                 self.next = Some((Form::Code, false));
             }
             Element::Link => {
-                let tag = &self.page[token.range.clone()];
-                let place = |target: &str| {
-                    // `target` is a slice of the page, so the difference of their addresses is its offset.
-                    let at = target.as_ptr() as usize - self.page.as_ptr() as usize;
-                    at..at + target.len()
-                };
-                self.link = attribute(tag, "href").filter(|target| !target.is_empty()).map(place);
+                self.link = self.attribute(token, "href");
             }
             Element::Main => {
                 self.main += 1;
@@ -170,8 +170,27 @@ impl State<'_> {
                 self.furniture += 1;
                 self.fresh(Form::Text, false);
             }
-            Element::Inline => {}
+            Element::Inline => {
+                if self.cell.is_some() && self.page[token.name.clone()].eq_ignore_ascii_case("img") {
+                    let text = self.attribute(token, "alt");
+                    self.cell.iter_mut().for_each(|(_, picture)| *picture = picture.take().or(text.clone()));
+                }
+            }
         }
+    }
+
+    /// The place of an attribute's value that is not blank.
+    fn attribute(&self, token: &Token, name: &str) -> Option<Range<usize>> {
+        let value =
+            attribute(&self.page[token.range.clone()], name).filter(|value| !value.trim().is_empty())?;
+        // It is a slice of the page, so the difference of their addresses is its offset.
+        let at = value.as_ptr() as usize - self.page.as_ptr() as usize;
+        Some(at..at + value.len())
+    }
+
+    fn end_cell(&mut self) {
+        let picture = self.cell.take().and_then(|(place, picture)| Some((place, picture?)));
+        self.outline.pictures.extend(picture.filter(|(_, picture)| picture.len() <= LONGEST_PICTURE));
     }
 
     fn close(&mut self, name: &str) {
@@ -180,6 +199,10 @@ impl State<'_> {
             Element::Link => {
                 self.link = None;
                 return;
+            }
+            Element::Row | Element::Cell | Element::Table => {
+                self.end_cell();
+                &mut 0
             }
             Element::List => &mut self.lists,
             Element::Code => &mut self.code,
@@ -211,8 +234,21 @@ impl State<'_> {
             self.before.push_str(text);
             return;
         }
+        match self.cell.take() {
+            Some(cell) if plain(text).trim().is_empty() => {
+                self.cell = Some(cell);
+                return;
+            }
+            // Whatever is around the first text of a cell.
+            Some((place, _)) => {
+                self.has_row = true;
+                self.fresh(Form::Cell(place), true);
+            }
+            None => {}
+        }
         let mut before = std::mem::take(&mut self.before);
         let wordy = text.contains(char::is_alphanumeric);
+        let struck = self.outline.struck.contains(range.start);
         let runs = self.outline.runs.len();
         if let Some((form, tight)) =
             self.next.take().or(self.outline.blocks.is_empty().then_some((Form::Text, false)))
@@ -225,6 +261,12 @@ impl State<'_> {
         if let Some(block) = self.outline.blocks.last_mut() {
             block.runs.end = runs + 1;
         }
-        self.outline.runs.push(TextRun { range: range.clone(), before, link: self.link.clone(), wordy });
+        self.outline.runs.push(TextRun {
+            range: range.clone(),
+            before,
+            link: self.link.clone(),
+            wordy,
+            struck,
+        });
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! Knows blocks and how to write them as Markdown; does not know which runs are kept, nor tokens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::facts::PageFacts;
-use super::outline::{Block, Form, PageOutline, TextRun};
+use super::outline::{Block, CellPlace, Form, PageOutline, TextRun};
 use crate::engine::source_map::{SourceMap, SourceWord};
 use larder_text::entities::{for_each_char, plain};
 use larder_text::markup::{Token, TokenKind, attribute};
@@ -15,6 +15,10 @@ use larder_text::markup::{Token, TokenKind, attribute};
 const SHORTEST_FURNITURE: usize = 64;
 /// A row with a longer cell is layout, not data.
 const LONGEST_CELL: usize = 300;
+/// What is around text that is struck through.
+const STRIKE: &str = "~~";
+/// What is between two cells.
+const BLANK: &str = " | ";
 /// Longer addresses mean nothing to a reader.
 const LONGEST_TARGET: usize = 120;
 
@@ -57,11 +61,15 @@ impl ReadablePage<'_> {
             source: 0,
             space: false,
             link: None,
+            struck: None,
+            columns: self.columns(),
+            spare: self.page.len() / BLANK.len(),
+            next_picture: 0,
         };
         let mut next = 0;
         while let Some(block) = self.outline.blocks.get(next) {
             next += match block.form {
-                Form::Cell(row) => writer.row(next, row),
+                Form::Cell(place) => writer.row(next, place),
                 _ => {
                     writer.block(block);
                     1
@@ -71,6 +79,36 @@ impl ReadablePage<'_> {
         writer.verbatim_until(self.page.len());
         writer.out.source_map.ends_in_gap = writer.gap_before(self.page.len());
         writer.out
+    }
+
+    /// The columns that have text, by tables with a row of several cells.
+    fn columns(&self) -> BTreeMap<usize, Vec<usize>> {
+        let mut columns: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        let mut is_data = BTreeSet::new();
+        let shown = |block: &&Block| self.is_kept(block) && !self.is_long(block);
+        let cells = self.outline.blocks.iter().filter(shown).filter_map(Block::cell);
+        let mut last = None;
+        for place in cells {
+            if last.replace(place.row) == Some(place.row) {
+                is_data.insert(place.table);
+            }
+            columns.entry(place.table).or_default().insert(place.column);
+        }
+        for (place, _) in &self.outline.pictures {
+            columns.entry(place.table).or_default().insert(place.column);
+        }
+        columns.retain(|table, _| is_data.contains(table));
+        columns.into_iter().map(|(table, columns)| (table, columns.into_iter().collect())).collect()
+    }
+
+    /// Whether a cell has so much text that its row is layout.
+    fn is_long(&self, cell: &Block) -> bool {
+        let runs = self.outline.runs[cell.runs.clone()].iter();
+        runs.map(|run| run.range.len()).sum::<usize>() > LONGEST_CELL
+    }
+
+    fn is_kept(&self, block: &Block) -> bool {
+        self.kept[block.runs.clone()].contains(&true)
     }
 
     /// Where content starts that a reader may miss and the text does not show.
@@ -138,15 +176,25 @@ struct Writer<'a> {
     /// White space appears before the next word.
     space: bool,
     link: Option<(Range<usize>, Option<String>)>,
+    /// Where the text starts that is struck through.
+    struck: Option<usize>,
+    /// The columns of tables.
+    columns: BTreeMap<usize, Vec<usize>>,
+    /// How many blank cells may still be written.
+    spare: usize,
+    next_picture: usize,
+}
+
+/// What is in a cell.
+enum RowPart<'a> {
+    Cell(&'a Block),
+    /// The text that a picture stands for.
+    Picture(&'a Range<usize>),
 }
 
 impl Writer<'_> {
-    fn kept(&self, block: &Block) -> bool {
-        self.page.kept[block.runs.clone()].contains(&true)
-    }
-
     fn block(&mut self, block: &Block) {
-        if !self.kept(block) {
+        if !self.page.is_kept(block) {
             return;
         }
         self.new_line(!block.tight);
@@ -166,41 +214,73 @@ impl Writer<'_> {
     }
 
     /// Writes the row that starts with block `first`; returns how many blocks it has.
-    fn row(&mut self, first: usize, row: usize) -> usize {
-        let blocks = &self.page.outline.blocks[first..];
-        let len = blocks.iter().take_while(|block| block.form == Form::Cell(row)).count();
-        let cells = &blocks[..len];
-        let bytes = |block: &Block| {
-            self.page.outline.runs[block.runs.clone()].iter().map(|run| run.range.len()).sum::<usize>()
-        };
-        if len < 2 || cells.iter().any(|cell| bytes(cell) > LONGEST_CELL) {
-            cells.iter().for_each(|cell| self.block(cell));
-            return len;
+    fn row(&mut self, first: usize, place: CellPlace) -> usize {
+        let outline = self.page.outline;
+        let is_of_row = |block: &&Block| block.cell().is_some_and(|cell| cell.row == place.row);
+        let cells = &outline.blocks[first..];
+        let cells = &cells[..cells.iter().take_while(is_of_row).count()];
+        let after = outline.blocks.get(first + cells.len());
+        let end = after.map_or(self.page.page.len(), |after| outline.runs[after.runs.start].range.start);
+        let kept: Vec<&Block> = cells.iter().filter(|cell| self.page.is_kept(cell)).collect();
+        let mut parts: Vec<(usize, RowPart<'_>)> =
+            kept.iter().filter_map(|cell| Some((cell.cell()?.column, RowPart::Cell(cell)))).collect();
+        while let Some((cell, range)) = outline.pictures.get(self.next_picture) {
+            if range.start >= end || cell.row > place.row {
+                break;
+            }
+            parts.extend((cell.row == place.row).then_some((cell.column, RowPart::Picture(range))));
+            self.next_picture += 1;
         }
-        let kept: Vec<&Block> = cells.iter().filter(|cell| self.kept(cell)).collect();
-        let before = first.checked_sub(1).map(|before| self.page.outline.blocks[before].form);
-        let begins = !matches!(before, Some(Form::Cell(above)) if above + 1 == row);
-        for (index, cell) in kept.iter().enumerate() {
-            if index == 0 {
-                self.new_line(begins);
-                let runs = cell.runs.start..kept.last().map_or(cell.runs.end, |last| last.runs.end);
-                self.out.starts.push((self.out.text.len(), runs));
-                self.out.text.push_str("| ");
-            } else {
-                self.out.text.push_str(" | ");
+        parts.sort_by_key(|(column, _)| *column);
+        let columns = self.columns.get(&place.table).map(Vec::as_slice).unwrap_or_default();
+        let mut last = None;
+        // How many blank cells are before each part.
+        for (column, _) in &mut parts {
+            let rank = columns.partition_point(|other| other < column);
+            let next = last.replace(rank).map_or(0, |last| last + 1);
+            *column = rank.saturating_sub(next).min(self.spare);
+            self.spare -= *column;
+        }
+        let is_row = parts.len() > 1 || parts.first().is_some_and(|(blank, _)| *blank > 0);
+        if !is_row
+            || columns.is_empty()
+            || kept.is_empty()
+            || cells.iter().any(|cell| self.page.is_long(cell))
+        {
+            cells.iter().for_each(|cell| self.block(cell));
+            return cells.len();
+        }
+        let runs = kept[0].runs.start..kept[kept.len() - 1].runs.end;
+        let before = first.checked_sub(1).and_then(|before| outline.blocks[before].cell());
+        self.write_row(&parts, runs, before.is_none_or(|above| above.row + 1 != place.row));
+        cells.len()
+    }
+
+    /// Writes the parts of a row, each with the number of blank cells before it.
+    fn write_row(&mut self, parts: &[(usize, RowPart<'_>)], runs: Range<usize>, begins: bool) {
+        self.new_line(begins);
+        self.out.starts.push((self.out.text.len(), runs));
+        self.out.text.push_str("| ");
+        for (index, (blank, part)) in parts.iter().enumerate() {
+            self.out.text.push_str(&BLANK.repeat(blank + usize::from(index > 0)));
+            if index > 0 {
                 self.mark_at = self.out.text.len();
             }
-            self.runs(cell);
-        }
-        if !kept.is_empty() {
-            self.out.text.push_str(" |");
-            if begins {
-                self.out.text.push('\n');
-                self.out.text.push_str(&"|---".repeat(kept.len()));
-                self.out.text.push('|');
+            match part {
+                RowPart::Cell(cell) => self.runs(cell),
+                RowPart::Picture(range) => {
+                    (self.block_start, self.space) = (self.out.text.len(), false);
+                    self.words(range, false);
+                }
             }
         }
-        len
+        self.out.text.push_str(" |");
+        if begins {
+            let width: usize = parts.iter().map(|(blank, _)| blank + 1).sum();
+            self.out.text.push('\n');
+            self.out.text.push_str(&"|---".repeat(width));
+            self.out.text.push('|');
+        }
     }
 
     fn new_line(&mut self, paragraph: bool) {
@@ -232,15 +312,35 @@ impl Writer<'_> {
             if !code {
                 self.part_numbers(run);
             }
-            self.follow(run.link.clone().filter(|_| !code), runs);
-            self.run(run, code);
+            let link = run.link.clone().filter(|_| !code);
+            if !run.struck || self.link.as_ref().map(|(range, _)| range) != link.as_ref() {
+                self.end_strike();
+            }
+            self.follow(link, runs);
+            if run.struck && !code && self.struck.is_none() {
+                self.blank();
+                self.out.text.push_str(STRIKE);
+                self.block_start = self.out.text.len();
+                self.struck = Some(self.block_start);
+            }
+            self.words(&run.range, code);
         }
+        self.end_strike();
         self.follow(None, runs);
         if code {
             if !self.out.text.ends_with('\n') {
                 self.out.text.push('\n');
             }
             self.out.text.push_str(&fence);
+        }
+    }
+
+    fn end_strike(&mut self) {
+        let Some(start) = self.struck.take() else { return };
+        if self.out.text.len() > start {
+            self.out.text.push_str(STRIKE);
+        } else {
+            self.out.text.truncate(start - STRIKE.len());
         }
     }
 
@@ -322,10 +422,10 @@ impl Writer<'_> {
         }
     }
 
-    fn run(&mut self, run: &TextRun, code: bool) {
-        let (page, start) = (self.page.page, run.range.start);
+    fn words(&mut self, range: &Range<usize>, code: bool) {
+        let (page, start) = (self.page.page, range.start);
         let mut word: Option<(Range<usize>, usize)> = None;
-        for_each_char(&page[run.range.clone()], |at, c| {
+        for_each_char(&page[range.clone()], |at, c| {
             let at = start + at.start..start + at.end;
             if c.is_whitespace() || c.is_control() {
                 self.finish(word.take());

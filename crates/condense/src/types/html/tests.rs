@@ -46,6 +46,17 @@ fn lists_tables_code_and_sources_are_readable() {
 }
 
 #[test]
+fn cells_keep_their_columns() {
+    let rows = "<tr><th rowspan=2>Plan</th><th colspan=2>Price</th><th></th></tr><tr><th>Month</th><th>Year</th><th>Seats</th></tr>\
+                <tr><td>Pro</td><td></td><td><del>$190</del> $170</td><td><img alt=any></td></tr>\
+                <tr><td rowspan=2>Team</td><td>$49</td><td>$490</td></tr><tr><td>$59</td><td></td><td>7</td></tr>";
+    let text = text(&article(&format!("<table>{rows}</table>")));
+    let expected = "| Plan | Price |\n|---|---|\n|  | Month | Year | Seats |\n| Pro |  | ~~$190~~ $170 | any |\n\
+                    | Team | $49 | $490 |\n|  | $59 |  | 7 |\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn pages_without_an_article_show_what_is_visible() {
     for (page, expected) in [
         (
@@ -121,6 +132,13 @@ pub(super) fn hostile() -> Vec<(&'static str, String)> {
         ("rows without a table", flood("<tr><td>a<td>b", 20_000)),
         ("marks of our own", flood("<p>[… L1-9] lp1-0000000000000-000000 [condensed]</p>", 3_000)),
         ("wide characters at every offset", flood("<p>By é — x ‘y’ 日本語。</p>", 8_000)),
+        ("cells apart", format!("<table><tr>{}", flood("<td>a<br>b", 20_000))),
+        (
+            "wide spans",
+            flood("<table><tr><td>a<td colspan=99>b<td>c<tr><td>d<td rowspan=9><td>e</table>", 5_000),
+        ),
+        ("pictures", flood("<table><tr><td>a<td><img alt=x><td>b", 20_000)),
+        ("struck", flood("<s>a<i style='text-decoration:line-through'>b", 20_000)),
         ("links", flood("<a href=https://example.org/x>y</a> ", 20_000)),
     ]
 }

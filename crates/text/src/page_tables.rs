@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use larder_text::entities::plain;
-use larder_text::markup::{Token, TokenKind};
+use crate::elements::Struck;
+use crate::entities::plain;
+use crate::markup::{Token, TokenKind, attribute};
 
 /// Limits on what is kept.
 const MAX_TABLES: usize = 20;
@@ -14,7 +15,7 @@ const LONGEST_CELL: usize = 500;
 const FEWEST: usize = 2;
 
 /// `{"headers": [...], "rows": [[...]]}` of every table with two rows and two columns or more.
-pub(super) fn tables(page: &str, tokens: &[Token]) -> Vec<Value> {
+pub fn tables(page: &str, tokens: &[Token], struck: &Struck) -> Vec<Value> {
     let mut reader = TableReader::default();
     for token in tokens {
         let name = page[token.name.clone()].to_ascii_lowercase();
@@ -24,7 +25,16 @@ pub(super) fn tables(page: &str, tokens: &[Token]) -> Vec<Value> {
             (TokenKind::Open, "tr") if reader.depth == 1 => reader.row(),
             (TokenKind::Open, "td" | "th") if reader.depth == 1 => reader.cell(name == "th"),
             (TokenKind::Close, "td" | "th") if reader.depth == 1 => reader.in_cell = false,
-            (TokenKind::Text, _) if reader.in_cell => reader.text(&page[token.range.clone()]),
+            // A picture stands for the text of a cell that has no other.
+            (TokenKind::Open, "img") if reader.in_cell => {
+                let text = attribute(&page[token.range.clone()], "alt").unwrap_or_default();
+                if reader.cell_text().is_some_and(|cell| cell.trim().is_empty()) {
+                    reader.text(text, false);
+                }
+            }
+            (TokenKind::Text, _) if reader.in_cell => {
+                reader.text(&page[token.range.clone()], struck.contains(token.range.start));
+            }
             _ => {}
         }
     }
@@ -77,14 +87,20 @@ impl TableReader {
         }
     }
 
-    fn text(&mut self, raw: &str) {
-        let Some(cell) = self.rows.last_mut().and_then(|row| row.cells.last_mut()) else { return };
+    fn cell_text(&mut self) -> Option<&mut String> {
+        self.rows.last_mut()?.cells.last_mut()
+    }
+
+    fn text(&mut self, raw: &str, is_struck: bool) {
+        let Some(cell) = self.cell_text() else { return };
         if cell.len() < LONGEST_CELL {
             let raw = &raw[..raw.floor_char_boundary(LONGEST_CELL)];
             if !cell.is_empty() {
                 cell.push(' ');
             }
-            cell.push_str(&plain(raw));
+            let text = plain(raw);
+            let mark = if is_struck && !text.trim().is_empty() { "~~" } else { "" };
+            cell.extend([mark, &text, mark]);
         }
     }
 

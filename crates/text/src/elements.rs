@@ -1,0 +1,161 @@
+//! Elements of a page: how they affect its layout, where they end, and which strike their text through.
+//!
+//! Knows names and attributes only, no style sheets and no scripts. An element whose end is not found has no content.
+
+use std::ops::Range;
+
+use crate::markup::{Token, TokenKind, attribute};
+
+/// Names of elements without an end that are looked for; more of them are not a page that somebody wrote.
+const MOST_UNCLOSED: usize = 16;
+/// Elements without content.
+const VOID: [&str; 13] =
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
+
+/// The effect of an element on the layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named after the elements")]
+pub enum Element {
+    Block,
+    Table,
+    Break,
+    Heading(u8),
+    List,
+    Item,
+    Row,
+    Cell,
+    Code,
+    Link,
+    Main,
+    Header,
+    Furniture,
+    Inline,
+}
+
+/// The effect of the elements of this name.
+pub fn element(name: &str) -> Element {
+    let mut lower = [0_u8; 12];
+    let Some(lower) = lower.get_mut(..name.len()) else { return Element::Inline };
+    lower.copy_from_slice(name.as_bytes());
+    lower.make_ascii_lowercase();
+    match &*lower {
+        b"p" | b"div" | b"section" | b"body" | b"html" | b"head" | b"thead" | b"tbody" | b"tfoot"
+        | b"caption" | b"blockquote" | b"figure" | b"figcaption" | b"fieldset" | b"address" | b"details"
+        | b"summary" | b"hr" | b"center" | b"hgroup" | b"legend" | b"title" => Element::Block,
+        b"table" => Element::Table,
+        b"br" => Element::Break,
+        b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" => Element::Heading(lower[1] - b'0'),
+        b"ul" | b"ol" | b"dl" => Element::List,
+        b"li" | b"dd" | b"dt" => Element::Item,
+        b"tr" => Element::Row,
+        b"td" | b"th" => Element::Cell,
+        b"pre" | b"listing" => Element::Code,
+        b"a" => Element::Link,
+        b"article" | b"main" => Element::Main,
+        b"header" => Element::Header,
+        b"nav" | b"footer" | b"aside" | b"form" | b"button" | b"select" | b"option" | b"menu" | b"dialog"
+        | b"label" => Element::Furniture,
+        _ => Element::Inline,
+    }
+}
+
+/// The tokens of the content of each element that is sought by its name and start tag and is in no other such element.
+/// Linear in the length of the page.
+pub fn outermost(page: &str, tokens: &[Token], is_sought: impl Fn(&str, &str) -> bool) -> Vec<Range<usize>> {
+    let (mut found, mut unclosed): (Vec<Range<usize>>, Vec<&str>) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        at += 1;
+        let name = &page[token.name.clone()];
+        let is_one_of = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        if token.kind != TokenKind::Open
+            || !is_sought(name, &page[token.range.clone()])
+            || is_one_of(&VOID)
+            || is_one_of(&unclosed)
+        {
+            continue;
+        }
+        let Some(len) = content(page, name, &tokens[at..]) else {
+            unclosed.push(name);
+            if unclosed.len() == MOST_UNCLOSED {
+                break;
+            }
+            continue;
+        };
+        found.push(at..at + len);
+        at += len;
+    }
+    found
+}
+
+/// The bytes of a page whose text is struck through, such as a price that no longer holds, in order.
+#[derive(Debug, Default)]
+pub struct Struck(Vec<Range<usize>>);
+
+impl Struck {
+    /// Those of `page`, which `tokens` tile.
+    pub fn of(page: &str, tokens: &[Token]) -> Self {
+        let elements = outermost(page, tokens, |name, tag| is_strike(name) || has_style(tag, strikes));
+        let bytes = |content: Range<usize>| {
+            Some(tokens.get(content.start)?.range.start..tokens.get(content.end)?.range.start)
+        };
+        Self(elements.into_iter().filter_map(bytes).collect())
+    }
+
+    /// Whether the text at a byte is struck through.
+    pub fn contains(&self, at: usize) -> bool {
+        let next = self.0.partition_point(|struck| struck.end <= at);
+        self.0.get(next).is_some_and(|struck| struck.start <= at)
+    }
+}
+
+/// Whether elements of this name strike their text through.
+pub fn is_strike(name: &str) -> bool {
+    ["del", "s", "strike"].iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+fn strikes(property: &str, value: &str) -> bool {
+    let is_decoration =
+        ["text-decoration", "text-decoration-line"].iter().any(|known| known.eq_ignore_ascii_case(property));
+    is_decoration && value.to_ascii_lowercase().contains("line-through")
+}
+
+/// Whether the style of a start tag has a declaration, by its property and value.
+pub fn has_style(tag: &str, is_sought: impl Fn(&str, &str) -> bool) -> bool {
+    let declarations = attribute(tag, "style").into_iter().flat_map(|style| style.split(';'));
+    declarations
+        .filter_map(|one| one.split_once(':'))
+        .any(|(property, value)| is_sought(property.trim(), value))
+}
+
+/// How many of `tokens`, which follow its start tag, are the content of the element `name`; `None` if nothing ends it.
+fn content(page: &str, name: &str, tokens: &[Token]) -> Option<usize> {
+    let own = element(name);
+    let paragraph = name.eq_ignore_ascii_case("p");
+    // Elements that also end where the next of their kind starts, unless inside another list or table.
+    let around = match own {
+        Element::Item => Some(Element::List),
+        Element::Row | Element::Cell => Some(Element::Table),
+        _ => None,
+    };
+    let mut depth = 0_usize;
+    tokens.iter().position(|token| {
+        let (open, close) = (token.kind == TokenKind::Open, token.kind == TokenKind::Close);
+        if !open && !close {
+            return false;
+        }
+        let other_name = &page[token.name.clone()];
+        let other = element(other_name);
+        let same = other_name.eq_ignore_ascii_case(name);
+        if paragraph {
+            return same || !matches!(other, Element::Inline | Element::Link | Element::Break);
+        }
+        if around.map_or(same, |around| other == around) {
+            let ends = close && depth == 0;
+            depth = if open { depth + 1 } else { depth.saturating_sub(1) };
+            return ends;
+        }
+        let ends = other == own || own == Element::Cell && other == Element::Row;
+        around.is_some() && depth == 0 && ends
+    })
+}
