@@ -1,5 +1,5 @@
-//! Former values: `Was $1,520.00`, `~~$1,520.00~~`. An answer that calls one the present value contradicts the documents. Plain functions of
-//! texts.
+//! Former values: `Was $1,520.00`, `~~$1,520.00~~`. An answer that calls one the present value contradicts the
+//! documents. Plain functions of texts.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
