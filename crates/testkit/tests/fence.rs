@@ -249,7 +249,8 @@ fn every_crate_that_ships_has_its_place() {
     let packages = tree("normal", "{p}", &["--workspace", "--depth", "0"]);
     let names = packages.lines().filter_map(|line| line.split_whitespace().next());
     let unplaced: Vec<&str> = names
-        .filter(|name| !["larder-evals", "larder-testkit"].contains(name))
+        // The last stands in for a crate by others.
+        .filter(|name| !["larder-evals", "larder-testkit", "crc-fast"].contains(name))
         .filter(|name| MAY_USE.iter().all(|(package, _)| package != name))
         .collect();
     assert!(unplaced.is_empty(), "give {unplaced:?} their place in MAY_USE");

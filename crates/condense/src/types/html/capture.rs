@@ -3,7 +3,7 @@
 //! Knows the page's markup only. The content of a page is data: every value here is text that the page states,
 //! bounded in number and length, and never interpreted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -71,7 +71,8 @@ pub fn web_page(page: &str) -> WebPage {
 }
 
 fn extracted(page: &str, tokens: &[Token]) -> WebPage {
-    let outline = outline(page, tokens);
+    // Cells that span several columns are written once for each.
+    let outline = outline(page, tokens, BTreeMap::new());
     let facts = PageFacts::of(page, tokens);
     let linked = LinkedData::of(page, tokens);
     let (open_graph, meta) = metas(page, tokens);

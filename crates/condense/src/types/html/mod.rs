@@ -23,6 +23,7 @@ use crate::engine::units::TextPiece;
 use crate::request::CondenseRequest;
 use crate::types::markdown;
 use larder_text::markup::Token;
+use larder_text::table_spans;
 
 /// The condenser of HTML.
 pub(crate) const CONDENSER: &dyn Condenser = &Html;
@@ -91,7 +92,7 @@ fn shorten(job: &Job<'_>, readable: &Readable) -> Result<CondensedDraft, Condens
 /// The readable text of `page`; the ranges in `verbatim` are copied unchanged.
 fn readable(page: &str, verbatim: &[std::ops::Range<usize>]) -> Readable {
     let tokens = hidden::tokens(page);
-    let outline = outline::outline(page, &tokens);
+    let outline = outline::outline(page, &tokens, table_spans::columns(page, &tokens));
     let kept = main_content(page, &tokens, &outline);
     let facts = PageFacts::of(page, &tokens);
     ReadablePage { page, tokens: &tokens, outline: &outline, kept: &kept, facts: &facts }.readable(verbatim)

@@ -9,7 +9,6 @@ use std::ops::Range;
 use larder_text::elements::{Element, Struck, element};
 use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
-use larder_text::table_spans;
 
 /// The form of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +78,11 @@ const LONGEST_PICTURE: usize = 100;
 const DEEPEST_LIST: usize = 6;
 
 /// The runs and blocks of `page`; `tokens` must tile it.
-pub(super) fn outline(page: &str, tokens: &[Token]) -> PageOutline {
+///
+/// `columns` are those of cells next to others that span several, by the end of their start tags.
+pub(super) fn outline(page: &str, tokens: &[Token], columns: BTreeMap<usize, usize>) -> PageOutline {
     let outline = PageOutline { struck: Struck::of(page, tokens), ..PageOutline::default() };
-    let mut state = State { page, outline, columns: table_spans::columns(page, tokens), ..State::default() };
+    let mut state = State { page, outline, columns, ..State::default() };
     for token in tokens {
         match token.kind {
             TokenKind::Open => state.open(token),

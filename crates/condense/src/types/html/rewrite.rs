@@ -19,6 +19,8 @@ const LONGEST_CELL: usize = 300;
 const STRIKE: &str = "~~";
 /// What is between two cells.
 const BLANK: &str = " | ";
+/// What is below each cell of the first row.
+const RULE: &str = "|---";
 /// Longer addresses mean nothing to a reader.
 const LONGEST_TARGET: usize = 120;
 
@@ -63,7 +65,7 @@ impl ReadablePage<'_> {
             link: None,
             struck: None,
             columns: self.columns(),
-            spare: self.page.len() / BLANK.len(),
+            spare: self.page.len() / (BLANK.len() + RULE.len()),
             next_picture: 0,
         };
         let mut next = 0;
@@ -278,7 +280,7 @@ impl Writer<'_> {
         if begins {
             let width: usize = parts.iter().map(|(blank, _)| blank + 1).sum();
             self.out.text.push('\n');
-            self.out.text.push_str(&"|---".repeat(width));
+            self.out.text.push_str(&RULE.repeat(width));
             self.out.text.push('|');
         }
     }
