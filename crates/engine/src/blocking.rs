@@ -22,8 +22,8 @@ where
     }))
 }
 
-/// Runs short work that blocks, such as a look into the store, on a thread for such work. It ends even if the returned
-/// future is dropped.
+/// Runs short work that blocks, such as a look into the store, on a thread for such work. Once begun it ends, even if
+/// the returned future is dropped.
 ///
 /// # Errors
 /// The work panicked.

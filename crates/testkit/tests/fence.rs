@@ -249,7 +249,7 @@ fn every_crate_that_ships_has_its_place() {
     let packages = tree("normal", "{p}", &["--workspace", "--depth", "0"]);
     let names = packages.lines().filter_map(|line| line.split_whitespace().next());
     let unplaced: Vec<&str> = names
-        // The last stands in for a crate by others.
+        // The last replaces a crate by others.
         .filter(|name| !["larder-evals", "larder-testkit", "crc-fast"].contains(name))
         .filter(|name| MAY_USE.iter().all(|(package, _)| package != name))
         .collect();

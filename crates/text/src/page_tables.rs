@@ -25,7 +25,7 @@ pub fn tables(page: &str, tokens: &[Token], struck: &Struck) -> Vec<Value> {
             (TokenKind::Open, "tr") if reader.depth == 1 => reader.row(),
             (TokenKind::Open, "td" | "th") if reader.depth == 1 => reader.cell(name == "th"),
             (TokenKind::Close, "td" | "th") if reader.depth == 1 => reader.in_cell = false,
-            // A picture stands for the text of a cell that has no other.
+            // The alternative text of an image is that of a cell without other text.
             (TokenKind::Open, "img") if reader.in_cell => {
                 let text = attribute(&page[token.range.clone()], "alt").unwrap_or_default();
                 if reader.cell_text().is_some_and(|cell| cell.trim().is_empty()) {

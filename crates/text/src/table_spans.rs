@@ -169,7 +169,7 @@ impl<'p> Table<'p> {
                 }
             } else if is_tag && is_open && (name == "img" || is_strike(&name)) {
                 let tag = &page[token.range.clone()];
-                // A picture stands for the text of a cell, and a repeated one stays struck through.
+                // The alternative text of an image counts as text, and a repeated cell stays struck through.
                 let text = if name == "img" { attribute(tag, "alt").unwrap_or_default() } else { tag };
                 table.rows.last_mut()?.cells.last_mut()?.text.extend([text, " "]);
             } else if token.kind == TokenKind::Text {

@@ -60,7 +60,7 @@ pub(super) struct Block {
 pub(super) struct PageOutline {
     pub(super) blocks: Vec<Block>,
     pub(super) runs: Vec<TextRun>,
-    /// The text that pictures stand for, by the cells that have no other.
+    /// The alternative texts of images in cells without other text.
     pub(super) pictures: Vec<(CellPlace, Range<usize>)>,
     pub(super) struck: Struck,
 }

@@ -190,7 +190,7 @@ struct Writer<'a> {
 /// What is in a cell.
 enum RowPart<'a> {
     Cell(&'a Block),
-    /// The text that a picture stands for.
+    /// The alternative text of an image.
     Picture(&'a Range<usize>),
 }
 
