@@ -289,6 +289,9 @@ fn text_that_is_struck_through_is_marked() {
         ("<span style='color:red; TEXT-DECORATION: Line-Through'>$5<b>5</b></span>$50", "~~$5 5~~$50"),
         ("<p style=text-decoration-line:line-through>$55<p>$50", "~~$55~~\n\n$50"),
         ("<s><p>One</p><p>Two</p></s><s></s><s>&nbsp;</s>", "~~One~~\n\n~~Two~~"),
+        ("<p>a <s>&nbsp;</s>5<b>6</b>", "a 5 6"),
+        ("<p>a<s>&nbsp;</s>日本<b>6</b>", "a 日本6"),
+        ("<p>$<s></s>129<sup>99</sup>, <s>&nbsp;</s>5<b>6</b>", "$129.99, 5 6"),
         ("<s>See <a href=https://a.example/>A</a></s>", "~~See~~ ~~A~~"),
         ("<s>open <p>$5", "open\n\n$5"),
         (

@@ -178,8 +178,8 @@ struct Writer<'a> {
     /// White space appears before the next word.
     space: bool,
     link: Option<(Range<usize>, Option<String>)>,
-    /// Where the text starts that is struck through.
-    struck: Option<usize>,
+    /// Where the text starts that is struck through, and what was `block_start` before.
+    struck: Option<(usize, usize)>,
     /// The columns of tables.
     columns: BTreeMap<usize, Vec<usize>>,
     /// How many blank cells may still be written.
@@ -322,8 +322,8 @@ impl Writer<'_> {
             if run.struck && !code && self.struck.is_none() {
                 self.blank();
                 self.out.text.push_str(STRIKE);
-                self.block_start = self.out.text.len();
-                self.struck = Some(self.block_start);
+                let start = self.out.text.len();
+                self.struck = Some((start, std::mem::replace(&mut self.block_start, start)));
             }
             self.words(&run.range, code);
         }
@@ -338,11 +338,12 @@ impl Writer<'_> {
     }
 
     fn end_strike(&mut self) {
-        let Some(start) = self.struck.take() else { return };
+        let Some((start, block_start)) = self.struck.take() else { return };
         if self.out.text.len() > start {
             self.out.text.push_str(STRIKE);
         } else {
             self.out.text.truncate(start - STRIKE.len());
+            self.block_start = block_start;
         }
     }
 
@@ -410,7 +411,7 @@ impl Writer<'_> {
     }
 
     fn blank(&mut self) {
-        if self.space && self.out.text.len() > self.block_start && !self.out.text.ends_with('\n') {
+        if self.space && self.out.text.len() > self.block_start && !self.out.text.ends_with([' ', '\n']) {
             self.out.text.push(' ');
         }
         self.space = false;
