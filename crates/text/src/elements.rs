@@ -1,16 +1,19 @@
-//! Elements of a page: how they affect its layout, where they end, and which strike their text through.
+//! Elements of a page: how they affect its layout, where they end, which hide their content and which strike their text
+//! through.
 //!
 //! Knows names and attributes only, no style sheets and no scripts. An element whose end is not found has no content.
 
 use std::ops::Range;
 
-use crate::markup::{Token, TokenKind, attribute};
+use crate::markup::{self, Token, TokenKind, attribute};
 
 /// Names of elements without an end that are looked for; more of them are not a page that somebody wrote.
 const MOST_UNCLOSED: usize = 16;
 /// Elements without content.
 const VOID: [&str; 13] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
+/// Pages hide these only until a script has run.
+const ALWAYS_SHOWN: [&str; 4] = ["html", "body", "main", "article"];
 
 /// The effect of an element on the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +64,7 @@ pub fn element(name: &str) -> Element {
 
 /// The tokens of the content of each element that is sought by its name and start tag and is in no other such element.
 /// Linear in the length of the page.
-pub fn outermost(page: &str, tokens: &[Token], is_sought: impl Fn(&str, &str) -> bool) -> Vec<Range<usize>> {
+fn outermost(page: &str, tokens: &[Token], is_sought: impl Fn(&str, &str) -> bool) -> Vec<Range<usize>> {
     let (mut found, mut unclosed): (Vec<Range<usize>>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -86,6 +89,60 @@ pub fn outermost(page: &str, tokens: &[Token], is_sought: impl Fn(&str, &str) ->
         at += len;
     }
     found
+}
+
+/// The tokens that tile `page`, in which text and pictures that it does not show are hidden.
+pub fn tokens(page: &str) -> Vec<Token> {
+    let mut tokens = markup::tokens(page);
+    hide(page, &mut tokens);
+    tokens
+}
+
+/// Linear in the length of the page. A page that would show nothing shows everything: a script would show it.
+fn hide(page: &str, tokens: &mut [Token]) {
+    let inside = outermost(page, tokens, hides).into_iter().flatten();
+    // An image has no content to look into.
+    let is_own = |token: &Token| is_picture(page, token) && hides("img", &page[token.range.clone()]);
+    let own = (0..tokens.len()).filter(|number| is_own(&tokens[*number]));
+    let mut kinds = Vec::new();
+    for number in inside.chain(own).collect::<Vec<usize>>() {
+        let token = &mut tokens[number];
+        if shows(page, token) || is_picture(page, token) {
+            kinds.push((number, std::mem::replace(&mut token.kind, TokenKind::Hidden)));
+        }
+    }
+    if !tokens.iter().any(|token| shows(page, token)) {
+        kinds.into_iter().for_each(|(number, kind)| tokens[number].kind = kind);
+    }
+}
+
+/// Whether it is an image with an alternative text.
+fn is_picture(page: &str, token: &Token) -> bool {
+    token.kind == TokenKind::Open
+        && page[token.name.clone()].eq_ignore_ascii_case("img")
+        && attribute(&page[token.range.clone()], "alt").is_some_and(|text| !text.trim().is_empty())
+}
+
+fn shows(page: &str, token: &Token) -> bool {
+    token.kind == TokenKind::Text && !page[token.range.clone()].trim().is_empty()
+}
+
+/// Whether the start tag `tag` of an element `name` hides its content.
+fn hides(name: &str, tag: &str) -> bool {
+    if ALWAYS_SHOWN.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        return false;
+    }
+    let hidden = attribute(tag, "hidden").is_some_and(|value| !value.eq_ignore_ascii_case("until-found"));
+    hidden || has_style(tag, is_invisible)
+}
+
+/// Whether a declaration of a style is `display: none` or `visibility: hidden`.
+fn is_invisible(property: &str, value: &str) -> bool {
+    let value = value.split('!').next().unwrap_or_default().trim();
+    let is = |known: &str, hidden: &str| {
+        property.eq_ignore_ascii_case(known) && value.eq_ignore_ascii_case(hidden)
+    };
+    is("display", "none") || is("visibility", "hidden") || is("visibility", "collapse")
 }
 
 /// The bytes of a page whose text is struck through, such as a price that no longer holds, in order.
@@ -121,7 +178,7 @@ fn strikes(property: &str, value: &str) -> bool {
 }
 
 /// Whether the style of a start tag has a declaration, by its property and value.
-pub fn has_style(tag: &str, is_sought: impl Fn(&str, &str) -> bool) -> bool {
+fn has_style(tag: &str, is_sought: impl Fn(&str, &str) -> bool) -> bool {
     let declarations = attribute(tag, "style").into_iter().flat_map(|style| style.split(';'));
     declarations
         .filter_map(|one| one.split_once(':'))

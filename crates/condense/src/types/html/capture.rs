@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::facts::PageFacts;
-use super::hidden::tokens;
 use super::linked_data::LinkedData;
 use super::outline::{Block, Form, PageOutline, outline};
 use super::rewrite::ReadablePage;
 use crate::analysis::salience::{ErrorSense, SalientSpan, SpanKind, scan};
 use larder_text::attribute_price::{self, PageBars};
+use larder_text::elements::tokens;
 use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
 use larder_text::page_counters::{comments_in, page_of};

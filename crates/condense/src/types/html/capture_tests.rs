@@ -19,6 +19,11 @@ fn shown(page: &str) -> String {
     texts.join("\n\n")
 }
 
+/// All that is shown of a page, on one line.
+fn words_shown(page: &str) -> String {
+    shown(page).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn a_thread_is_captured_with_its_facts() {
     let page = web_page(THREAD);
@@ -306,6 +311,51 @@ fn text_that_is_struck_through_is_marked() {
     // The price of a page is not the one that it had.
     let page = web_page("<h1>Kettle</h1><p><s>$349.00</s></p><div data-price=\"299.90\"></div>");
     assert_eq!(page.data["price"], "299.90");
+}
+
+#[test]
+fn what_a_page_hides_is_not_shown() {
+    for (page, visible) in [
+        ("<p>a</p><p style=\"display:none\">X</p><p>b</p>", "a b"),
+        ("<p style='color: red; DISPLAY : none !important'>X <b>X</b><p>b", "b"),
+        ("<div hidden>X<div>X</div>X</div>b", "b"),
+        ("<span style=visibility:hidden>X</span> b", "b"),
+        (
+            "<table><tr><td>a<td><img alt=X hidden><td>b<tr><td>c<td>d<td>e</table>",
+            "| a | | b | |---|---|---| | c | d | e |",
+        ),
+        ("<table><tr><td>a<td hidden><img alt=X><td>b</table>", "| a | b | |---|---|"),
+        ("<ul><li hidden>X<ul><li>X<li>X</ul>X<li>b</ul>", "- b"),
+        (
+            "<table><tr><td hidden>X<table><tr><td>X</table><td>b<tr style='display:none'><td>X</table>c",
+            "b c",
+        ),
+    ] {
+        assert_eq!(words_shown(page), visible, "{page}");
+    }
+}
+
+#[test]
+fn what_only_looks_hidden_is_shown() {
+    for (page, visible) in [
+        ("<p aria-hidden=true>a</p><p class=hidden>b</p>", "a b"),
+        ("<body style='visibility:hidden'><p hidden=until-found>a</p></body>", "a"),
+        ("<input type=hidden hidden><p data-hidden>a</p><p style='display:nonesuch'>b</p>", "a b"),
+        ("<div hidden>a<p>b", "a b"),
+    ] {
+        assert_eq!(words_shown(page), visible, "{page}");
+    }
+}
+
+#[test]
+fn many_elements_that_nothing_closes_cost_no_more_than_their_length() {
+    let page: String = (0..100_000).map(|number| format!("<x{number} hidden>a")).collect();
+    assert!(!words_shown(&page).is_empty());
+}
+
+#[test]
+fn a_page_that_would_show_nothing_shows_everything() {
+    assert!(words_shown("<div id=app style='display:none'><p>All of it</p></div>").contains("All of it"));
 }
 
 #[test]

@@ -208,8 +208,8 @@ impl PageFacts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::hidden::tokens;
     use super::*;
+    use larder_text::elements::tokens;
 
     fn line(page: &str) -> String {
         PageFacts::of(page, &tokens(page)).line("")

@@ -4,7 +4,6 @@
 
 mod capture;
 mod facts;
-mod hidden;
 mod linked_data;
 mod main_text;
 mod outline;
@@ -22,6 +21,7 @@ use crate::engine::job::Job;
 use crate::engine::units::TextPiece;
 use crate::request::CondenseRequest;
 use crate::types::markdown;
+use larder_text::elements;
 use larder_text::markup::Token;
 use larder_text::table_spans;
 
@@ -91,7 +91,7 @@ fn shorten(job: &Job<'_>, readable: &Readable) -> Result<CondensedDraft, Condens
 
 /// The readable text of `page`; the ranges in `verbatim` are copied unchanged.
 fn readable(page: &str, verbatim: &[std::ops::Range<usize>]) -> Readable {
-    let tokens = hidden::tokens(page);
+    let tokens = elements::tokens(page);
     let outline = outline::outline(page, &tokens, table_spans::columns(page, &tokens));
     let kept = main_content(page, &tokens, &outline);
     let facts = PageFacts::of(page, &tokens);
