@@ -167,7 +167,7 @@ impl Struck {
 }
 
 /// Whether elements of this name strike their text through.
-pub fn is_strike(name: &str) -> bool {
+fn is_strike(name: &str) -> bool {
     ["del", "s", "strike"].iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use std::collections::BTreeMap;
 
-use crate::elements::is_strike;
+use crate::elements::Struck;
 use crate::markup::{Token, TokenKind, attribute};
 
 /// More columns than this are not told apart.
@@ -25,18 +25,17 @@ const EMPTY: &str = "&nbsp;";
 /// The page with such tables rewritten; `None` if it has none. `tokens` tile it.
 pub fn expanded(page: &str, tokens: &[Token]) -> Option<String> {
     let (mut out, mut done, mut left) = (String::new(), 0, MOST_ADDED);
+    let struck = Struck::of(page, tokens);
     for table in outermost(page, tokens) {
         let tokens = &tokens[table];
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { continue };
-        let Some(table) = Table::read(page, tokens).filter(Table::has_spans) else { continue };
-        let Some(written) = table.written() else { continue };
-        let added = written.len().saturating_sub(last.range.end - first.range.start);
-        if added <= left {
-            left -= added;
-            out.push_str(&page[done..first.range.start]);
-            out.push_str(&written);
-            done = last.range.end;
-        }
+        let Some(table) = Table::read(page, tokens, &struck).filter(Table::has_spans) else { continue };
+        let most = last.range.end - first.range.start + left;
+        let Some(written) = table.written(most) else { continue };
+        left = left.min(most - written.len());
+        out.push_str(&page[done..first.range.start]);
+        out.push_str(&written);
+        done = last.range.end;
     }
     (done > 0).then(|| out + &page[done..])
 }
@@ -45,7 +44,10 @@ pub fn expanded(page: &str, tokens: &[Token]) -> Option<String> {
 pub fn columns(page: &str, tokens: &[Token]) -> BTreeMap<usize, usize> {
     let mut found = BTreeMap::new();
     for table in outermost(page, tokens) {
-        let Some(table) = Table::read(page, &tokens[table]).filter(Table::has_spans) else { continue };
+        let Some(table) = Table::read(page, &tokens[table], &Struck::default()).filter(Table::has_spans)
+        else {
+            continue;
+        };
         let rows = table.places().unwrap_or_default();
         for (column, place) in rows.into_iter().flat_map(|row| row.into_iter().enumerate()) {
             if let Place::First(cell) = place {
@@ -81,10 +83,29 @@ struct Cell<'p> {
     is_head: bool,
     /// What is between its tags.
     inner: Range<usize>,
-    /// The text that is shown of it, as markup.
+    /// The text that is shown of it, as markup, or that of its image.
     text: String,
+    is_picture: bool,
     columns: usize,
     rows: usize,
+}
+
+impl Cell<'_> {
+    /// Appends text; a repeated cell stays struck through.
+    fn push(&mut self, text: &str, is_struck: bool) {
+        if std::mem::take(&mut self.is_picture) {
+            self.text.clear();
+        }
+        self.text.extend(if is_struck { ["<s>", text, "</s> "] } else { ["", text, " "] });
+    }
+
+    /// The alternative text of an image is that of a cell without other text.
+    fn picture(&mut self, alt: &str) {
+        if self.text.is_empty() && !alt.trim().is_empty() {
+            self.text = alt.replace('<', "&lt;");
+            self.is_picture = true;
+        }
+    }
 }
 
 struct Row<'p> {
@@ -141,7 +162,7 @@ struct Table<'p> {
 
 impl<'p> Table<'p> {
     /// `None` if text is between its cells.
-    fn read(page: &'p str, tokens: &[Token]) -> Option<Self> {
+    fn read(page: &'p str, tokens: &[Token], struck: &Struck) -> Option<Self> {
         let mut table = Table { page, start: "", rows: Vec::new() };
         let (mut group, mut is_in_head, mut is_open) = (0, false, false);
         let (start, inner) = (tokens.first()?.range.start, tokens.get(1..tokens.len() - 1)?);
@@ -167,18 +188,16 @@ impl<'p> Table<'p> {
                 if table.start.is_empty() && !table.rows.is_empty() {
                     table.start = &page[start..token.range.start];
                 }
-            } else if is_tag && is_open && (name == "img" || is_strike(&name)) {
-                let tag = &page[token.range.clone()];
-                // The alternative text of an image counts as text, and a repeated cell stays struck through.
-                let text = if name == "img" { attribute(tag, "alt").unwrap_or_default() } else { tag };
-                table.rows.last_mut()?.cells.last_mut()?.text.extend([text, " "]);
-            } else if token.kind == TokenKind::Text {
+            } else if is_open && token.kind == TokenKind::Open && name == "img" {
+                let alt = attribute(&page[token.range.clone()], "alt").unwrap_or_default();
+                table.rows.last_mut()?.cells.last_mut()?.picture(alt);
+            } else if token.kind == TokenKind::Text && !page[token.range.clone()].trim().is_empty() {
                 let (text, has_rows) = (page[token.range.clone()].trim(), !table.rows.is_empty());
                 let cell = table.rows.last_mut().and_then(|row| row.cells.last_mut()).filter(|_| is_open);
                 match cell {
-                    Some(cell) if !text.is_empty() => cell.text.extend([text, " "]),
-                    None if !text.is_empty() && has_rows => return None,
-                    _ => {}
+                    Some(cell) => cell.push(text, struck.contains(token.range.start)),
+                    None if has_rows => return None,
+                    None => {}
                 }
             }
         }
@@ -198,8 +217,8 @@ impl<'p> Table<'p> {
         self.rows.len() > 1 && cells.any(|cell| cell.columns > 1 || cell.rows > 1)
     }
 
-    /// As markup without spans; `None` if it is too large.
-    fn written(&self) -> Option<String> {
+    /// As markup without spans; `None` if it is too large or takes more than `most` bytes.
+    fn written(&self, most: usize) -> Option<String> {
         let titles = self.rows.iter().take_while(|row| row.is_title()).count();
         let rows = self.places()?;
         let below = self.rows.iter().zip(&rows).skip(titles);
@@ -213,9 +232,12 @@ impl<'p> Table<'p> {
         }
         for (row, places) in self.rows.iter().zip(&rows).skip(titles + heads) {
             self.write_row(&mut out, row, places);
+            if out.len() > most {
+                return None;
+            }
         }
         out.push_str("</table>");
-        Some(out)
+        Some(out).filter(|out| out.len() <= most)
     }
 
     /// What is in each place of each row.
@@ -231,6 +253,7 @@ impl<'p> Table<'p> {
             }
             let mut places: Vec<Place<'_>> = Vec::new();
             let mut cells = row.cells.iter();
+            let end = above.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
             loop {
                 let column = places.len();
                 if let Some((cell, left)) = above.get_mut(column).and_then(Option::take) {
@@ -238,7 +261,7 @@ impl<'p> Table<'p> {
                     above[column] = (left > 1).then(|| (cell, left - 1));
                 } else if let Some(cell) = cells.next() {
                     place(cell, row, &mut places, &mut above);
-                } else if above.iter().skip(column).any(Option::is_some) {
+                } else if column < end {
                     places.push(Place::Nothing);
                 } else {
                     break;
@@ -266,10 +289,10 @@ impl<'p> Table<'p> {
         out.push_str("</tr>");
     }
 
-    /// A row of its cells alone if it has one with text: it may be layout.
+    /// A row of its cells alone if its text is in the first place: it may be layout.
     fn write_row(&self, out: &mut String, row: &Row<'_>, places: &[Place<'_>]) {
-        let is_aligned =
-            places.iter().filter(|place| !place.text().is_empty()).count() > 1 && !is_line(places);
+        let is_aligned = places.iter().skip(1).any(|place| !place.text().is_empty()) && !is_line(places);
+        let fill = if row.is_head() { ["<th>", "</th>"] } else { ["<td>", "</td>"] };
         out.push_str(row.tag);
         for place in places {
             match place {
@@ -282,7 +305,7 @@ impl<'p> Table<'p> {
                 place => {
                     let text = place.text();
                     let is_shown = !text.is_empty() && text.len() <= LONGEST_REPEATED;
-                    out.extend(["<td>", if is_shown { text } else { EMPTY }, "</td>"]);
+                    out.extend([fill[0], if is_shown { text } else { EMPTY }, fill[1]]);
                 }
             }
         }
@@ -316,6 +339,7 @@ fn cell(tag: &str, is_head: bool, start: usize) -> Cell<'_> {
         is_head,
         inner: start..start,
         text: String::new(),
+        is_picture: false,
         columns: span("colspan").unwrap_or(1).clamp(1, MOST_COLUMNS),
         // 0 is the rest of the group.
         rows: span("rowspan").map_or(1, |rows| if rows == 0 { usize::MAX } else { rows }),
@@ -373,6 +397,22 @@ mod tests {
                 "<table><tr><th>Plan</th><th>Price</th></tr><tr><th>Personal</th><th></th></tr><tr><td>Basic</td><td>$5</td></tr>\
                  <tr><td colspan=2>closed</td></tr></table>",
                 "Plan|Price|\nPersonal||\nBasic|$5|\nclosed|\n",
+            ),
+            // Text alone in its row keeps its place, and a heading stays one.
+            (
+                "<table><tr><td colspan=2></td><td>Price</td></tr><tr><td>Sauna</td><td>60</td><td>21</td></tr>\
+                 <tr><td rowspan=2></td><td>1</td><td>2</td></tr><tr><td></td><td>3</td></tr></table>",
+                "-|-|Price|\nSauna|60|21|\n-|1|2|\n-|-|3|\n",
+            ),
+            // The text of an image is that of a cell without other text.
+            (
+                "<table><tr><td rowspan=2><img alt=a>$12<td>x<tr><td>y<tr><td rowspan=2><img alt=\"<script>\"><td>x<tr><td>y</table>",
+                "$12|x|\n$12|y|\n|x|\n&lt;script>|y|\n",
+            ),
+            (
+                "<table><tr><th rowspan=2>For<th colspan=2><img alt=Basic></tr><tr><th>Month<th>Year<tr><td>a<td>1<td>2\
+                 <tr><th>For<th colspan=2>Pro</table>",
+                "For|Basic Month|Basic Year|\na|1|2|\nFor|Pro|Pro|\n",
             ),
             // A cell spans no group, and a wide or a tall one is bounded.
             (

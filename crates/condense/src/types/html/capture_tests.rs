@@ -303,6 +303,10 @@ fn text_that_is_struck_through_is_marked() {
             "<table><tr><th>A<th>B<tr><td rowspan=2><s>$5</s> $4<td>x<tr><td>y</table>",
             "| A | B |\n|---|---|\n| ~~$5~~ $4 | x |\n| ~~$5~~ $4 | y |",
         ),
+        (
+            "<table><tr><th>A<th>B<tr><td rowspan=2><i style='text-decoration:line-through'>$5</i> $4<td>x<tr><td>y</table>",
+            "| A | B |\n|---|---|\n| ~~$5~~ $4 | x |\n| ~~$5~~ $4 | y |",
+        ),
     ] {
         assert_eq!(shown(page), text, "{page}");
     }
