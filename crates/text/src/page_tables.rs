@@ -26,11 +26,9 @@ pub fn tables(page: &str, tokens: &[Token], struck: &Struck) -> Vec<Value> {
             (TokenKind::Open, "td" | "th") if reader.depth == 1 => reader.cell(name == "th"),
             (TokenKind::Close, "td" | "th") if reader.depth == 1 => reader.in_cell = false,
             // The alternative text of an image is that of a cell without other text.
-            (TokenKind::Open, "img") if reader.in_cell => {
-                let text = attribute(&page[token.range.clone()], "alt").unwrap_or_default();
-                if reader.cell_text().is_some_and(|cell| cell.trim().is_empty()) {
-                    reader.text(text, false);
-                }
+            (TokenKind::Open, "img") if reader.in_cell && reader.is_blank() => {
+                reader.text(attribute(&page[token.range.clone()], "alt").unwrap_or_default(), false);
+                reader.is_picture = true;
             }
             (TokenKind::Text, _) if reader.in_cell => {
                 reader.text(&page[token.range.clone()], struck.contains(token.range.start));
@@ -49,6 +47,8 @@ struct TableReader {
     /// The number of open tables.
     depth: usize,
     in_cell: bool,
+    /// Whether the text of the cell is that of an image.
+    is_picture: bool,
     rows: Vec<TableRow>,
 }
 
@@ -77,6 +77,7 @@ impl TableReader {
         if self.rows.is_empty() {
             self.row();
         }
+        self.is_picture = false;
         // Rows and cells beyond the limits are skipped, so that a page cannot exhaust memory.
         self.in_cell = self.rows.len() <= MAX_ROWS + 1;
         if let Some(row) = self.rows.last_mut().filter(|row| row.cells.len() < MAX_CELLS) {
@@ -87,20 +88,24 @@ impl TableReader {
         }
     }
 
-    fn cell_text(&mut self) -> Option<&mut String> {
-        self.rows.last_mut()?.cells.last_mut()
+    /// Whether the last cell has no text so far.
+    fn is_blank(&self) -> bool {
+        self.rows.last().and_then(|row| row.cells.last()).is_some_and(String::is_empty)
     }
 
     fn text(&mut self, raw: &str, is_struck: bool) {
-        let Some(cell) = self.cell_text() else { return };
+        let text = plain(&raw[..raw.floor_char_boundary(LONGEST_CELL)]);
+        if text.is_empty() {
+            return;
+        }
+        let is_picture = std::mem::take(&mut self.is_picture);
+        let Some(cell) = self.rows.last_mut().and_then(|row| row.cells.last_mut()) else { return };
+        if is_picture {
+            cell.clear();
+        }
         if cell.len() < LONGEST_CELL {
-            let raw = &raw[..raw.floor_char_boundary(LONGEST_CELL)];
-            if !cell.is_empty() {
-                cell.push(' ');
-            }
-            let text = plain(raw);
-            let mark = if is_struck && !text.trim().is_empty() { "~~" } else { "" };
-            cell.extend([mark, &text, mark]);
+            let mark = if is_struck { "~~" } else { "" };
+            cell.extend([if cell.is_empty() { "" } else { " " }, mark, &text, mark]);
         }
     }
 

@@ -284,6 +284,10 @@ fn blank_cells_keep_the_columns() {
     }
     let page = web_page("<table><tr><th>Plan<th>SSO</tr><tr><td>Free<td><img alt=no></tr></table>");
     assert_eq!(page.data["tables"][0]["rows"], json!([["Free", "no"]]));
+    let page = web_page(
+        "<table><tr><th>Plan<th>Price</tr><tr><td>Pro<td><img alt='was $20'> <b>$12</b> <i>net</i></tr></table>",
+    );
+    assert_eq!(page.data["tables"][0]["rows"], json!([["Pro", "$12 net"]]));
 }
 
 #[test]
