@@ -66,13 +66,15 @@ pub struct PageText {
 /// Extracts a page from its markup. Linear in its length; accepts any markup.
 pub fn web_page(page: &str) -> WebPage {
     let written = tokens(page);
-    let expanded = table_spans::expanded(page, &written);
-    expanded.map_or_else(|| extracted(page, &written), |page| extracted(&page, &tokens(&page)))
+    match table_spans::expanded(page, &written) {
+        // Cells that span several columns are written once for each.
+        Some(page) => extracted(&page, &tokens(&page), BTreeMap::new()),
+        None => extracted(page, &written, table_spans::columns(page, &written)),
+    }
 }
 
-fn extracted(page: &str, tokens: &[Token]) -> WebPage {
-    // Cells that span several columns are written once for each.
-    let outline = outline(page, tokens, BTreeMap::new());
+fn extracted(page: &str, tokens: &[Token], columns: BTreeMap<usize, usize>) -> WebPage {
+    let outline = outline(page, tokens, columns);
     let facts = PageFacts::of(page, tokens);
     let linked = LinkedData::of(page, tokens);
     let (open_graph, meta) = metas(page, tokens);

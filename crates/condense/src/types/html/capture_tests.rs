@@ -19,6 +19,11 @@ fn shown(page: &str) -> String {
     texts.join("\n\n")
 }
 
+/// The text of a page as it is condensed.
+fn readable(page: &str) -> String {
+    crate::types::html::readable(page, &[]).text
+}
+
 /// All that is shown of a page, on one line.
 fn words_shown(page: &str) -> String {
     shown(page).split_whitespace().collect::<Vec<_>>().join(" ")
@@ -250,13 +255,26 @@ fn blank_cells_keep_the_columns() {
         ("<td>Course 7</td><td><p></p>&nbsp;</td><td><div></div>$21</td>", "| Course 7 |  | $21 |"),
         ("<td>Course 7</td><td>$12</td><td></td>", "| Course 7 | $12 |"),
         ("<td></td><td></td><td>$21</td>", "|  |  | $21 |"),
-        ("<td>Course<br>7</td><td></td><td>$21</td>", "Course\n7\n\n|  |  | $21 |\n|---|---|---|"),
+        // The lines and paragraphs of a cell are in one.
+        (
+            "<td>Price<br>per month</td><td></td><td><p>$21</p><p>net</p></td>\n<td>Users</td><td>5</td><td>30</td>",
+            "| Price per month |  | $21 net |\n| Users | 5 | 30 |",
+        ),
+        (
+            "<td>Pool<ul><li>warm</ul></td><td></td><td>$21</td>\n<td>Gym</td><td>$5</td><td>$6</td>",
+            "Pool\n- warm\n|  |  | $21 |\n| Gym | $5 | $6 |",
+        ),
         // Pictures, of which those of a row without text are left out.
         (
             "<td>Sauna</td><td><img alt=no></td><td><img alt=\"yes &amp; free\"></td>",
             "| Sauna | no | yes & free |",
         ),
         ("<td>Sauna</td><td><img alt=x>$12</td><td>$21</td>", "| Sauna | $12 | $21 |"),
+        ("<td>Sauna</td><td><img alt=No hidden><img alt=Yes></td><td>$21</td>", "| Sauna | Yes | $21 |"),
+        (
+            "<td>Sauna</td><td><i style='display:none'><img alt='$99'></i></td><td>$21</td>",
+            "| Sauna |  | $21 |",
+        ),
         ("<td><img alt=x></td><td></td>\n<td>Sauna</td><td>$1</td>", "| Sauna | $1 |"),
         // Nothing is written for what is blank as a whole, nor for the name of the rows below it.
         ("<td></td><td></td>\n<td>Sauna</td><td>$1</td>", "| Sauna | $1 |"),
@@ -265,7 +283,30 @@ fn blank_cells_keep_the_columns() {
         let expected = format!("| Item | Member | Guest |\n|---|---|---|\n{written}");
         assert_eq!(table(&format!("{head}{rows}")), expected, "{rows}");
     }
+    // Headings begin anew, other than the name of the rows below it.
+    let rows = format!(
+        "{head}<td>Sauna</td><td>$1</td><td>$2</td>\n<th>Gym</th>\n<td>Bench</td><td>$3</td><td>$4</td>\n<td></td><td></td>\n\
+         <th>Plan</th><th>Users</th>\n<th></th><th>at most</th>\n<td>Pro</td><td>30</td></tr></table>\
+         <table><tr><td>Plan</td><td>Seats</td>\n<td>Team</td><td>9</td>"
+    );
+    assert_eq!(
+        table(&rows),
+        "| Item | Member | Guest |\n|---|---|---|\n| Sauna | $1 | $2 |\nGym\n| Bench | $3 | $4 |\n\n| Plan | Users |\n|---|---|\n\
+         |  | at most |\n| Pro | 30 |\n\n| Plan | Seats |\n|---|---|\n| Team | 9 |"
+    );
     for (rows, written) in [
+        (
+            "<td>Alpha</td><td>$5</td></tr></table><table><td>Beta</td><td>$7</td>\n<td>Gamma</td><td>$9</td>",
+            "| Alpha | $5 |\n|---|---|\n\n| Beta | $7 |\n|---|---|\n| Gamma | $9 |",
+        ),
+        (
+            "<td>Alpha</td><td>$5</td>\n<td>Beta<table><tr><td>x</td><td>y</td></tr></table></td><td>$7</td>\n<td>Gamma</td><td>$9</td>",
+            "| Alpha | $5 |\n|---|---|\nBeta\n\n| x | y |\n|---|---|\n\n|  | $7 |\n| Gamma | $9 |",
+        ),
+        (
+            "<td colspan=2></td><td>Price (€)</td>\n<td>Sauna</td><td>60</td><td>21</td>",
+            "|  |  | Price (€) |\n|---|---|---|\n| Sauna | 60 | 21 |",
+        ),
         (
             "<th></th><th>Basic</th><th>Pro</th>\n<th>API</th><td></td><td>yes</td>",
             "|  | Basic | Pro |\n|---|---|---|\n| API |  | yes |",
@@ -288,6 +329,25 @@ fn blank_cells_keep_the_columns() {
         "<table><tr><th>Plan<th>Price</tr><tr><td>Pro<td><img alt='was $20'> <b>$12</b> <i>net</i></tr></table>",
     );
     assert_eq!(page.data["tables"][0]["rows"], json!([["Pro", "$12 net"]]));
+}
+
+#[test]
+fn the_columns_of_a_sparse_table_hold_to_its_end() {
+    let cells = "<td>".repeat(40);
+    let rows = format!("<tr><td>a<td>b{cells}c").repeat(2_000);
+    for page in [format!("<table><tr>{}{rows}</table>", "<th>h".repeat(42)), format!("<table>{rows}</table>")]
+    {
+        let text = shown(&page);
+        let row = text.lines().next_back().unwrap_or_default();
+        assert_eq!(row.matches(" | ").count(), if page.contains("<th>") { 41 } else { 2 }, "{row}");
+    }
+    // So many blank cells are not written for a page of this size, and no value is moved for it.
+    let page =
+        format!("<table><tr>{}{}</table>", "<td>h".repeat(43), "<tr><td colspan=42>a<td>c".repeat(460));
+    let text = shown(&page);
+    let rows = text.lines().filter(|line| line.starts_with("| a "));
+    assert!(rows.clone().count() > 50 && text.ends_with("a\nc"), "{text}");
+    rows.for_each(|row| assert_eq!(row.matches(" | ").count(), 42, "{row}"));
 }
 
 #[test]

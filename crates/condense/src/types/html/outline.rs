@@ -3,7 +3,7 @@
 //! Knows how elements affect layout; does not know which part of a page is its main content. Nesting is counted, not
 //! followed, so malformed or deep nesting is harmless.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use larder_text::elements::{Element, Struck, element};
@@ -62,6 +62,8 @@ pub(super) struct PageOutline {
     pub(super) runs: Vec<TextRun>,
     /// The alternative texts of images in cells without other text.
     pub(super) pictures: Vec<(CellPlace, Range<usize>)>,
+    /// The rows whose cells are all `<th>`, except the last row of the page.
+    pub(super) headings: BTreeSet<usize>,
     pub(super) struck: Struck,
 }
 
@@ -103,12 +105,21 @@ struct State<'a> {
     lists: usize,
     /// The columns of cells next to those that span several.
     columns: BTreeMap<usize, usize>,
+    /// The number of tables so far.
+    tables: usize,
+    /// The places of the next cells of the tables around the open one.
+    around: Vec<CellPlace>,
     /// The place of the next cell.
     place: CellPlace,
-    /// The cell that is open, while it has no text, and the text of its picture.
-    cell: Option<(CellPlace, Option<Range<usize>>)>,
+    /// The cell that is open, until it has text in a list, a heading and the like.
+    cell: Option<CellPlace>,
+    /// Whether a cell is open that has no text so far, and the text of its picture.
+    is_blank: bool,
+    picture: Option<Range<usize>>,
     /// Whether the current row has text.
     has_row: bool,
+    /// Whether the current row has a cell that is no heading.
+    has_data: bool,
     code: usize,
     main: usize,
     headers: usize,
@@ -120,35 +131,35 @@ struct State<'a> {
 
 impl State<'_> {
     fn open(&mut self, token: &Token) {
-        match element(&self.page[token.name.clone()]) {
+        let element = element(&self.page[token.name.clone()]);
+        match element {
             Element::Block => self.fresh(Form::Text, false),
             Element::Table => {
                 // A cell with a table in it is layout.
-                self.cell = None;
-                self.place.table += 1;
+                self.picture = None;
+                self.around.push(self.place);
+                self.end_row();
+                self.tables += 1;
+                self.place.table = self.tables;
                 self.fresh(Form::Text, false);
             }
             Element::Break => self.fresh(Form::Text, true),
             Element::Heading(level) => self.next = Some((Form::Heading(level), false)),
-            Element::List => {
+            Element::List | Element::Main | Element::Header | Element::Furniture => {
                 self.fresh(Form::Text, false);
-                self.lists += 1;
+                self.depth(element).into_iter().for_each(|depth| *depth += 1);
             }
             Element::Item => self.next = Some((self.item(), true)),
             Element::Row => {
-                self.end_cell();
-                if std::mem::take(&mut self.has_row) {
-                    self.place.row += 1;
-                }
-                while self.outline.pictures.pop_if(|(place, _)| place.row == self.place.row).is_some() {}
-                self.place.column = 0;
+                self.end_row();
                 self.fresh(Form::Text, true);
             }
             Element::Cell => {
                 self.end_cell();
                 let column = self.columns.get(&token.range.end).copied();
                 self.place.column = column.unwrap_or(self.place.column);
-                self.cell = Some((self.place, None));
+                (self.cell, self.is_blank) = (Some(self.place), true);
+                self.has_data |= self.page[token.name.clone()].eq_ignore_ascii_case("td");
                 self.next = Some((Form::Cell(self.place), true));
                 self.place.column += 1;
             }
@@ -156,25 +167,10 @@ impl State<'_> {
                 self.code += 1;
                 self.next = Some((Form::Code, false));
             }
-            Element::Link => {
-                self.link = self.attribute(token, "href");
-            }
-            Element::Main => {
-                self.main += 1;
-                self.fresh(Form::Text, false);
-            }
-            Element::Header => {
-                self.headers += 1;
-                self.fresh(Form::Text, false);
-            }
-            Element::Furniture => {
-                self.furniture += 1;
-                self.fresh(Form::Text, false);
-            }
+            Element::Link => self.link = self.attribute(token, "href"),
             Element::Inline => {
-                if self.cell.is_some() && self.page[token.name.clone()].eq_ignore_ascii_case("img") {
-                    let text = self.attribute(token, "alt");
-                    self.cell.iter_mut().for_each(|(_, picture)| *picture = picture.take().or(text.clone()));
+                if self.is_blank && self.page[token.name.clone()].eq_ignore_ascii_case("img") {
+                    self.picture = self.picture.take().or_else(|| self.attribute(token, "alt"));
                 }
             }
         }
@@ -190,30 +186,55 @@ impl State<'_> {
     }
 
     fn end_cell(&mut self) {
-        let picture = self.cell.take().and_then(|(place, picture)| Some((place, picture?)));
-        self.outline.pictures.extend(picture.filter(|(_, picture)| picture.len() <= LONGEST_PICTURE));
+        let picture = self.picture.take().filter(|picture| picture.len() <= LONGEST_PICTURE);
+        self.outline.pictures.extend(self.cell.take().zip(picture));
+        self.is_blank = false;
+        // Text that follows an empty cell is not in it.
+        self.next = self.next.filter(|(form, _)| !matches!(form, Form::Cell(_))).or(Some((Form::Text, true)));
+    }
+
+    /// Ends a row. One without text is not counted, and its pictures are left out.
+    fn end_row(&mut self) {
+        self.end_cell();
+        let is_heading = !std::mem::take(&mut self.has_data);
+        if std::mem::take(&mut self.has_row) {
+            self.outline.headings.extend(is_heading.then_some(self.place.row));
+            self.place.row += 1;
+        }
+        while self.outline.pictures.pop_if(|(place, _)| place.row == self.place.row).is_some() {}
+        self.place.column = 0;
     }
 
     fn close(&mut self, name: &str) {
-        let count = match element(name) {
+        let element = element(name);
+        match element {
             Element::Inline => return,
             Element::Link => {
                 self.link = None;
                 return;
             }
-            Element::Row | Element::Cell | Element::Table => {
-                self.end_cell();
-                &mut 0
+            Element::Row | Element::Cell => self.end_cell(),
+            Element::Table => {
+                self.end_row();
+                let around = self.around.pop().unwrap_or_default();
+                self.place = CellPlace { row: self.place.row, ..around };
             }
-            Element::List => &mut self.lists,
-            Element::Code => &mut self.code,
-            Element::Main => &mut self.main,
-            Element::Header => &mut self.headers,
-            Element::Furniture => &mut self.furniture,
-            _ => &mut 0,
-        };
-        *count = count.saturating_sub(1);
+            _ => {}
+        }
+        self.depth(element).into_iter().for_each(|depth| *depth = depth.saturating_sub(1));
         self.next = Some((Form::Text, false));
+    }
+
+    /// How many elements of a kind are open, where that matters.
+    fn depth(&mut self, element: Element) -> Option<&mut usize> {
+        match element {
+            Element::List => Some(&mut self.lists),
+            Element::Code => Some(&mut self.code),
+            Element::Main => Some(&mut self.main),
+            Element::Header => Some(&mut self.headers),
+            Element::Furniture => Some(&mut self.furniture),
+            _ => None,
+        }
     }
 
     fn item(&self) -> Form {
@@ -235,17 +256,17 @@ impl State<'_> {
             self.before.push_str(text);
             return;
         }
-        match self.cell.take() {
-            Some(cell) if plain(text).trim().is_empty() => {
-                self.cell = Some(cell);
-                return;
+        if self.is_blank && plain(text).trim().is_empty() {
+            return;
+        }
+        if let Some(place) = self.cell {
+            (self.is_blank, self.picture, self.has_row) = (false, None, true);
+            match &mut self.next {
+                // A paragraph or a line of the cell.
+                Some((form @ Form::Text, _)) => *form = Form::Cell(place),
+                Some((form, _)) if *form != Form::Cell(place) => self.cell = None,
+                _ => {}
             }
-            // Whatever is around the first text of a cell.
-            Some((place, _)) => {
-                self.has_row = true;
-                self.fresh(Form::Cell(place), true);
-            }
-            None => {}
         }
         let mut before = std::mem::take(&mut self.before);
         let wordy = text.contains(char::is_alphanumeric);

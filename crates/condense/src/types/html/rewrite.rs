@@ -2,25 +2,22 @@
 //!
 //! Knows blocks and how to write them as Markdown; does not know which runs are kept, nor tokens.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+mod rows;
 
+use std::collections::BTreeMap;
+use std::{ops::Range, slice};
+
+use self::rows::Tables;
 use super::facts::PageFacts;
-use super::outline::{Block, CellPlace, Form, PageOutline, TextRun};
+use super::outline::{Block, Form, PageOutline, TextRun};
 use crate::engine::source_map::{SourceMap, SourceWord};
 use larder_text::entities::{for_each_char, plain};
 use larder_text::markup::{Token, TokenKind, attribute};
 
 /// Shorter scripts, comments and the like count as markup: a marker would be as long.
 const SHORTEST_FURNITURE: usize = 64;
-/// A row with a longer cell is layout, not data.
-const LONGEST_CELL: usize = 300;
 /// What is around text that is struck through.
 const STRIKE: &str = "~~";
-/// What is between two cells.
-const BLANK: &str = " | ";
-/// What is below each cell of the first row.
-const RULE: &str = "|---";
 /// Longer addresses mean nothing to a reader.
 const LONGEST_TARGET: usize = 120;
 
@@ -64,9 +61,7 @@ impl ReadablePage<'_> {
             space: false,
             link: None,
             struck: None,
-            columns: self.columns(),
-            spare: self.page.len() / (BLANK.len() + RULE.len()),
-            next_picture: 0,
+            tables: Tables::of(self),
         };
         let mut next = 0;
         while let Some(block) = self.outline.blocks.get(next) {
@@ -83,34 +78,9 @@ impl ReadablePage<'_> {
         writer.out
     }
 
-    /// The columns that have text, by tables with a row of several cells.
-    fn columns(&self) -> BTreeMap<usize, Vec<usize>> {
-        let mut columns: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-        let mut is_data = BTreeSet::new();
-        let shown = |block: &&Block| self.is_kept(block) && !self.is_long(block);
-        let cells = self.outline.blocks.iter().filter(shown).filter_map(Block::cell);
-        let mut last = None;
-        for place in cells {
-            if last.replace(place.row) == Some(place.row) {
-                is_data.insert(place.table);
-            }
-            columns.entry(place.table).or_default().insert(place.column);
-        }
-        for (place, _) in &self.outline.pictures {
-            columns.entry(place.table).or_default().insert(place.column);
-        }
-        columns.retain(|table, _| is_data.contains(table));
-        columns.into_iter().map(|(table, columns)| (table, columns.into_iter().collect())).collect()
-    }
-
-    /// Whether a cell has so much text that its row is layout.
-    fn is_long(&self, cell: &Block) -> bool {
-        let runs = self.outline.runs[cell.runs.clone()].iter();
-        runs.map(|run| run.range.len()).sum::<usize>() > LONGEST_CELL
-    }
-
-    fn is_kept(&self, block: &Block) -> bool {
-        self.kept[block.runs.clone()].contains(&true)
+    /// Whether some of consecutive blocks is kept.
+    fn is_kept(&self, blocks: &[Block]) -> bool {
+        self.kept[runs(blocks)].contains(&true)
     }
 
     /// Where content starts that a reader may miss and the text does not show.
@@ -153,6 +123,11 @@ impl ReadablePage<'_> {
     }
 }
 
+/// The runs of consecutive blocks.
+fn runs(blocks: &[Block]) -> Range<usize> {
+    blocks[0].runs.start..blocks[blocks.len() - 1].runs.end
+}
+
 /// The last two labels of the host that `target` names.
 fn host(target: &str) -> Option<&str> {
     let rest = target.trim().strip_prefix("https://").or_else(|| target.trim().strip_prefix("http://"))?;
@@ -180,23 +155,12 @@ struct Writer<'a> {
     link: Option<(Range<usize>, Option<String>)>,
     /// Where the text starts that is struck through, and what was `block_start` before.
     struck: Option<(usize, usize)>,
-    /// The columns of tables.
-    columns: BTreeMap<usize, Vec<usize>>,
-    /// How many blank cells may still be written.
-    spare: usize,
-    next_picture: usize,
-}
-
-/// What is in a cell.
-enum RowPart<'a> {
-    Cell(&'a Block),
-    /// The alternative text of an image.
-    Picture(&'a Range<usize>),
+    tables: Tables,
 }
 
 impl Writer<'_> {
     fn block(&mut self, block: &Block) {
-        if !self.page.is_kept(block) {
+        if !self.page.is_kept(slice::from_ref(block)) {
             return;
         }
         self.new_line(!block.tight);
@@ -213,76 +177,6 @@ impl Writer<'_> {
             _ => {}
         }
         self.runs(block);
-    }
-
-    /// Writes the row that starts with block `first`; returns how many blocks it has.
-    fn row(&mut self, first: usize, place: CellPlace) -> usize {
-        let outline = self.page.outline;
-        let is_of_row = |block: &&Block| block.cell().is_some_and(|cell| cell.row == place.row);
-        let cells = &outline.blocks[first..];
-        let cells = &cells[..cells.iter().take_while(is_of_row).count()];
-        let after = outline.blocks.get(first + cells.len());
-        let end = after.map_or(self.page.page.len(), |after| outline.runs[after.runs.start].range.start);
-        let kept: Vec<&Block> = cells.iter().filter(|cell| self.page.is_kept(cell)).collect();
-        let mut parts: Vec<(usize, RowPart<'_>)> =
-            kept.iter().filter_map(|cell| Some((cell.cell()?.column, RowPart::Cell(cell)))).collect();
-        while let Some((cell, range)) = outline.pictures.get(self.next_picture) {
-            if range.start >= end || cell.row > place.row {
-                break;
-            }
-            parts.extend((cell.row == place.row).then_some((cell.column, RowPart::Picture(range))));
-            self.next_picture += 1;
-        }
-        parts.sort_by_key(|(column, _)| *column);
-        let columns = self.columns.get(&place.table).map(Vec::as_slice).unwrap_or_default();
-        let mut last = None;
-        // How many blank cells are before each part.
-        for (column, _) in &mut parts {
-            let rank = columns.partition_point(|other| other < column);
-            let next = last.replace(rank).map_or(0, |last| last + 1);
-            *column = rank.saturating_sub(next).min(self.spare);
-            self.spare -= *column;
-        }
-        let is_row = parts.len() > 1 || parts.first().is_some_and(|(blank, _)| *blank > 0);
-        if !is_row
-            || columns.is_empty()
-            || kept.is_empty()
-            || cells.iter().any(|cell| self.page.is_long(cell))
-        {
-            cells.iter().for_each(|cell| self.block(cell));
-            return cells.len();
-        }
-        let runs = kept[0].runs.start..kept[kept.len() - 1].runs.end;
-        let before = first.checked_sub(1).and_then(|before| outline.blocks[before].cell());
-        self.write_row(&parts, runs, before.is_none_or(|above| above.row + 1 != place.row));
-        cells.len()
-    }
-
-    /// Writes the parts of a row, each with the number of blank cells before it.
-    fn write_row(&mut self, parts: &[(usize, RowPart<'_>)], runs: Range<usize>, begins: bool) {
-        self.new_line(begins);
-        self.out.starts.push((self.out.text.len(), runs));
-        self.out.text.push_str("| ");
-        for (index, (blank, part)) in parts.iter().enumerate() {
-            self.out.text.push_str(&BLANK.repeat(blank + usize::from(index > 0)));
-            if index > 0 {
-                self.mark_at = self.out.text.len();
-            }
-            match part {
-                RowPart::Cell(cell) => self.runs(cell),
-                RowPart::Picture(range) => {
-                    (self.block_start, self.space) = (self.out.text.len(), false);
-                    self.words(range, false);
-                }
-            }
-        }
-        self.out.text.push_str(" |");
-        if begins {
-            let width: usize = parts.iter().map(|(blank, _)| blank + 1).sum();
-            self.out.text.push('\n');
-            self.out.text.push_str(&RULE.repeat(width));
-            self.out.text.push('|');
-        }
     }
 
     fn new_line(&mut self, paragraph: bool) {

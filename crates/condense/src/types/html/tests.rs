@@ -137,6 +137,12 @@ pub(super) fn hostile() -> Vec<(&'static str, String)> {
             "wide spans",
             flood("<table><tr><td>a<td colspan=99>b<td>c<tr><td>d<td rowspan=9><td>e</table>", 5_000),
         ),
+        (
+            "empty rows under spans",
+            flood(&format!("<table><tr><td colspan=99><td rowspan=0>x{}</table>", flood("<tr>", 195)), 500),
+        ),
+        ("lists in cells", format!("<table>{}", flood("<tr><td>a<br>b<ul><li>x</ul><td>c", 20_000))),
+        ("headings", format!("<table>{}", flood("<tr><th>a<th>b<tr><td>c<td>d", 20_000))),
         ("pictures", flood("<table><tr><td>a<td><img alt=x><td>b", 20_000)),
         ("struck", flood("<s>a<i style='text-decoration:line-through'>b", 20_000)),
         ("links", flood("<a href=https://example.org/x>y</a> ", 20_000)),
