@@ -1,6 +1,7 @@
 //! What a capture finds on pages, and that hostile ones cost no more than their length.
 
 use super::*;
+use proptest::prelude::*;
 
 const THREAD: &str = r#"<!doctype html><html><head><title>Best glass scraper? | GarageJournal</title>
 <meta property="og:site_name" content="GarageJournal"><meta name="description" content="A thread &amp; more">
@@ -18,6 +19,54 @@ fn shown(page: &str) -> String {
     let texts: Vec<String> = web_page(page).text.into_iter().map(|text| text.text).collect();
     texts.join("\n\n")
 }
+
+/// What pages are put together from, with a word at `§`.
+const PIECES: [&str; 44] = [
+    "<p>",
+    "</p>",
+    "<p>§",
+    "<br>",
+    "§",
+    " § ",
+    "5",
+    "<b>6</b>",
+    "日本",
+    "$",
+    "<sup>99</sup>",
+    "&nbsp;",
+    "&amp;§",
+    "<s>",
+    "</s>",
+    "<s>&nbsp;</s>",
+    "<s>§</s>",
+    "<del>§",
+    "</del>",
+    "<i style='text-decoration:line-through'>§</i>",
+    "<i style='text-decoration:line-through'>&#160;</i>",
+    "<img alt=x>",
+    "<img alt='<script>'>",
+    "<img alt='</td><td>' hidden>",
+    "<i hidden><img alt=x></i>",
+    "<table>",
+    "<table>",
+    "</table>",
+    "<tr>",
+    "<tr>",
+    "</tr>",
+    "<td>",
+    "<td>§",
+    "</td>",
+    "<th>§",
+    "<td colspan=2>§",
+    "<td colspan=3>",
+    "<td rowspan=2>§",
+    "<td rowspan=0 colspan=2>",
+    "<thead><tr>",
+    "<ul><li>§",
+    "</ul>",
+    "<a href=https://a.example/>§</a>",
+    "<pre>§</pre>",
+];
 
 /// The text of a page as it is condensed.
 fn readable(page: &str) -> String {
@@ -454,5 +503,23 @@ fn hostile_pages_are_bounded() {
     assert_eq!(page.data["price"], "299.90");
     for (_, page) in crate::types::html::tests::hostile() {
         web_page(&page);
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_visible_word_is_shown(pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..60)) {
+        let mut words = Vec::new();
+        let mut page = String::new();
+        for (number, piece) in pieces.into_iter().enumerate() {
+            let word = format!("w{number}x");
+            words.extend(piece.contains('§').then(|| word.clone()));
+            page.push_str(&piece.replace('§', &word));
+        }
+        let text = shown(&page);
+        for word in words {
+            prop_assert!(text.contains(&word), "{word} of {page} is not in {text}");
+        }
+        readable(&page);
     }
 }
