@@ -15,6 +15,15 @@ const VOID: [&str; 13] =
 /// Pages hide these only until a script has run.
 const ALWAYS_SHOWN: [&str; 4] = ["html", "body", "main", "article"];
 
+/// Elements that end where the next of their kind starts, and those around them.
+const CLOSING_THEMSELVES: [&str; 13] =
+    ["p", "li", "dt", "dd", "option", "param", "tr", "td", "th", "tbody", "thead", "html", "body"];
+
+/// Whether elements of this name need no end tag.
+pub fn closes_itself(name: &str) -> bool {
+    VOID.iter().chain(&CLOSING_THEMSELVES).any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// The effect of an element on the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named after the elements")]
@@ -60,6 +69,40 @@ pub fn element(name: &str) -> Element {
         | b"label" => Element::Furniture,
         _ => Element::Inline,
     }
+}
+
+/// The lists that are open at a place of a page.
+#[derive(Debug, Default)]
+pub struct Lists(Vec<Option<u16>>);
+
+impl Lists {
+    /// A list begins with this start tag; those of `<ol>` count their items, unless in letters or backwards.
+    pub fn open(&mut self, tag: &str) {
+        let counts = tag.get(1..3).is_some_and(|name| name.eq_ignore_ascii_case("ol"))
+            && attribute(tag, "type").is_none_or(|kind| kind == "1")
+            && attribute(tag, "reversed").is_none();
+        self.0.push(counts.then(|| number(tag, "start").unwrap_or(1)));
+    }
+
+    /// The innermost list ends.
+    pub fn close(&mut self) {
+        self.0.pop();
+    }
+
+    /// In how many lists the item with this start tag is, and its number.
+    pub fn item(&mut self, tag: &str) -> (usize, Option<u16>) {
+        let next = self.0.last_mut().and_then(Option::as_mut);
+        let number = next.map(|next| {
+            let number = number(tag, "value").unwrap_or(*next);
+            *next = number.saturating_add(1);
+            number
+        });
+        (self.0.len(), number)
+    }
+}
+
+fn number(tag: &str, name: &str) -> Option<u16> {
+    attribute(tag, name)?.trim().parse().ok()
 }
 
 /// The tokens of the content of each element that is sought by its name and start tag and is in no other such element.

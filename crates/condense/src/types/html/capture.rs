@@ -258,7 +258,7 @@ impl Seen {
             seen.elements.insert(match block.form {
                 Form::Text => "text",
                 Form::Heading(_) => "headings",
-                Form::Item(_) => "lists",
+                Form::Item(..) => "lists",
                 Form::Cell(_) => "tables",
                 Form::Code => "code",
             });

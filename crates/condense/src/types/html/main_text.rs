@@ -12,6 +12,7 @@ use rs_trafilatura::page_type::PageType;
 use rs_trafilatura::{Options, extract_with_options};
 
 use super::outline::{Form, PageOutline};
+use larder_text::elements::closes_itself;
 use larder_text::entities::for_each_char;
 use larder_text::markup::{Token, TokenKind, attributes};
 
@@ -119,7 +120,7 @@ fn copy(page: &str, tokens: &[Token], outline: &PageOutline) -> Option<String> {
     // An unmatched end tag must not make a deep page look shallow; browsers ignore it too.
     let mut open: HashMap<String, usize> = HashMap::new();
     for token in tokens {
-        let name = &page[token.name.clone()];
+        let name = copied(&page[token.name.clone()]);
         match token.kind {
             TokenKind::Open if !is_dropped(name) => {
                 push_tag(&mut copy, name, &page[token.range.clone()]);
@@ -165,13 +166,10 @@ fn is_dropped(name: &str) -> bool {
     DROPPED.split(' ').any(|dropped| dropped.eq_ignore_ascii_case(name))
 }
 
-/// Void elements, and those that end where the next of their kind starts.
-fn closes_itself(name: &str) -> bool {
-    const KNOWN: [&str; 26] = [
-        "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
-        "track", "wbr", "p", "li", "dt", "dd", "option", "tr", "td", "th", "tbody", "thead", "html", "body",
-    ];
-    KNOWN.iter().any(|known| known.eq_ignore_ascii_case(name))
+/// The name of an element in the copy: the library drops some that stand in sentences, with their text.
+fn copied(name: &str) -> &str {
+    let is_lost = "time output ins del data".split(' ').any(|lost| lost.eq_ignore_ascii_case(name));
+    if is_lost { "span" } else { name }
 }
 
 fn push_tag(copy: &mut String, name: &str, tag: &str) {

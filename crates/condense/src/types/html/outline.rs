@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use larder_text::elements::{Element, Struck, element};
+use larder_text::elements::{Element, Lists, Struck, element};
 use larder_text::entities::plain;
 use larder_text::markup::{Token, TokenKind, attribute};
 
@@ -16,8 +16,8 @@ pub(super) enum Form {
     Text,
     /// With its level, 1 to 6.
     Heading(u8),
-    /// With the depth of its list, from 1.
-    Item(u8),
+    /// With the depth of its list, from 1, and its number where the list has some.
+    Item(u8, Option<u16>),
     Cell(CellPlace),
     Code,
 }
@@ -102,7 +102,7 @@ struct State<'a> {
     outline: PageOutline,
     /// The form of the next block to start.
     next: Option<(Form, bool)>,
-    lists: usize,
+    lists: Lists,
     /// The columns of cells next to those that span several.
     columns: BTreeMap<usize, usize>,
     /// The number of tables so far.
@@ -145,11 +145,15 @@ impl State<'_> {
             }
             Element::Break => self.fresh(Form::Text, true),
             Element::Heading(level) => self.next = Some((Form::Heading(level), false)),
-            Element::List | Element::Main | Element::Header | Element::Furniture => {
+            Element::List => {
+                self.fresh(Form::Text, false);
+                self.lists.open(&self.page[token.range.clone()]);
+            }
+            Element::Main | Element::Header | Element::Furniture => {
                 self.fresh(Form::Text, false);
                 self.depth(element).into_iter().for_each(|depth| *depth += 1);
             }
-            Element::Item => self.next = Some((self.item(), true)),
+            Element::Item => self.next = Some((self.item(token), true)),
             Element::Row => {
                 self.end_row();
                 self.fresh(Form::Text, true);
@@ -219,6 +223,7 @@ impl State<'_> {
                 let around = self.around.pop().unwrap_or_default();
                 self.place = CellPlace { row: self.place.row, ..around };
             }
+            Element::List => self.lists.close(),
             _ => {}
         }
         self.depth(element).into_iter().for_each(|depth| *depth = depth.saturating_sub(1));
@@ -228,7 +233,6 @@ impl State<'_> {
     /// How many elements of a kind are open, where that matters.
     fn depth(&mut self, element: Element) -> Option<&mut usize> {
         match element {
-            Element::List => Some(&mut self.lists),
             Element::Code => Some(&mut self.code),
             Element::Main => Some(&mut self.main),
             Element::Header => Some(&mut self.headers),
@@ -237,8 +241,9 @@ impl State<'_> {
         }
     }
 
-    fn item(&self) -> Form {
-        Form::Item(self.lists.clamp(1, DEEPEST_LIST) as u8)
+    fn item(&mut self, token: &Token) -> Form {
+        let (depth, number) = self.lists.item(&self.page[token.range.clone()]);
+        Form::Item(depth.clamp(1, DEEPEST_LIST) as u8, number)
     }
 
     /// Starts a new block; the form announced by `<li>`, `<td>` and the like is kept.

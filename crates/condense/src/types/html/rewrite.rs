@@ -5,7 +5,8 @@
 mod rows;
 
 use std::collections::BTreeMap;
-use std::{ops::Range, slice};
+use std::ops::Range;
+use std::slice;
 
 use self::rows::Tables;
 use super::facts::PageFacts;
@@ -88,21 +89,13 @@ impl ReadablePage<'_> {
         let hidden = self.tokens.iter().filter(|token| {
             let name = &self.page[token.name.clone()];
             let text = !name.eq_ignore_ascii_case("script") && !name.eq_ignore_ascii_case("style");
-            match token.kind {
-                TokenKind::Hidden => text || token.range.len() >= SHORTEST_FURNITURE,
-                TokenKind::Comment => token.range.len() >= SHORTEST_FURNITURE,
-                _ => false,
-            }
+            let is_long = token.range.len() >= SHORTEST_FURNITURE;
+            token.kind == TokenKind::Hidden && (text || is_long)
+                || token.kind == TokenKind::Comment && is_long
         });
-        let left_out = self
-            .outline
-            .runs
-            .iter()
-            .zip(self.kept)
-            .filter(|(run, kept)| run.wordy && !**kept)
-            .map(|(run, _)| run);
-        let mut starts: Vec<usize> =
-            hidden.map(|token| token.range.start).chain(left_out.map(|run| run.range.start)).collect();
+        let runs = self.outline.runs.iter().zip(self.kept);
+        let left_out = runs.filter(|(run, kept)| run.wordy && !**kept).map(|(run, _)| run.range.start);
+        let mut starts: Vec<usize> = hidden.map(|token| token.range.start).chain(left_out).collect();
         starts.sort_unstable();
         starts
     }
@@ -170,9 +163,11 @@ impl Writer<'_> {
                 self.out.text.push_str(&"#".repeat(usize::from(level.clamp(1, 6))));
                 self.out.text.push(' ');
             }
-            Form::Item(depth) => {
+            Form::Item(depth, number) => {
                 self.out.text.push_str(&"  ".repeat(usize::from(depth.saturating_sub(1))));
-                self.out.text.push_str("- ");
+                let mark = number.map_or("- ".to_owned(), |number| format!("{number}. "));
+                let mark = if self.tables.pays(mark.len()) { mark.as_str() } else { "- " };
+                self.out.text.push_str(mark);
             }
             _ => {}
         }

@@ -31,7 +31,8 @@ fn lists_tables_code_and_sources_are_readable() {
     let body = format!(
         "<h2>What it carries</h2><ul><li>Salt &amp; <b>flo</b>ur</li><li>Letters, as <a href='https://archive.example/1'>the \
          archive</a> says, and <a href='/own'>parcels</a></li></ul><p>{PARAGRAPH}</p><table><tr><th>Day</th><th>Tons</th>\
-         </tr><tr><td>Monday</td><td>12.50</td></tr></table><pre>tide --at\n    noon</pre>"
+         </tr><tr><td>Monday</td><td>12.50</td></tr></table><pre>tide --at\n    noon</pre><ol start=3><li>Moor<ul><li>at \
+         the pier</ul><li>Unload<li value=7>Leave</ol><ol type=a><li>by sea</ol>"
     );
     let text = text(&article(&body));
     for expected in [
@@ -40,9 +41,19 @@ fn lists_tables_code_and_sources_are_readable() {
         "as [the archive](https://archive.example/1) says, and parcels\n",
         "| Day | Tons |\n|---|---|\n| Monday | 12.50 |\n",
         "```\ntide --at\n    noon\n```\n",
+        "3. Moor\n  - at the pier\n4. Unload\n7. Leave\n",
+        "- by sea\n",
     ] {
         assert!(text.contains(expected), "{expected:?} in {text}");
     }
+}
+
+#[test]
+fn elements_in_sentences_keep_their_text() {
+    let body = "<p>It leaves on <time>1 May</time> at <output>13:30</output>, for <del>€15</del> <ins>€12</ins> or \
+                <data value=3>three</data> tokens.</p>";
+    let text = text(&article(body));
+    assert!(text.contains("It leaves on 1 May at 13:30, for ~~€15~~ €12 or three tokens."), "{text}");
 }
 
 #[test]

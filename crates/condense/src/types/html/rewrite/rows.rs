@@ -20,7 +20,7 @@ const RULE: &str = "|---";
 pub(super) struct Tables {
     /// The columns that have text, by tables with a row of several cells.
     columns: BTreeMap<usize, Vec<usize>>,
-    /// Bytes that blank cells may still take.
+    /// Bytes that blank cells and marks of items may still take.
     spare: usize,
     next_picture: usize,
     /// The tables of which a row is written.
@@ -62,6 +62,13 @@ impl Tables {
         let columns = columns.into_iter().map(|(table, columns)| (table, columns.into_iter().collect()));
         Self { columns: columns.collect(), spare: page.page.len(), ..Self::default() }
     }
+
+    /// Whether these bytes may still be written.
+    pub(super) fn pays(&mut self, bytes: usize) -> bool {
+        let left = self.spare.checked_sub(bytes);
+        self.spare = left.unwrap_or(self.spare);
+        left.is_some()
+    }
 }
 
 impl ReadablePage<'_> {
@@ -89,15 +96,14 @@ impl<'a> Writer<'a> {
         let blank: usize = parts.iter().map(|(blank, _)| blank).sum();
         let needed = blank * (BLANK.len() + if has_rule { RULE.len() } else { 0 });
         if parts.len() + blank < 2
-            || needed > self.tables.spare
             || !self.tables.columns.contains_key(&place.table)
             || !self.page.is_kept(blocks)
             || blocks.chunk_by(is_same_cell).any(|cell| self.page.is_long(cell))
+            || !self.tables.pays(needed)
         {
             blocks.iter().for_each(|block| self.block(block));
             return blocks.len();
         }
-        self.tables.spare -= needed;
         self.tables.begun.insert(place.table);
         let above = self.tables.above.replace((place.table, is_head));
         self.new_line(has_rule || above.is_none_or(|(table, _)| table != place.table));
