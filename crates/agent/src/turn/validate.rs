@@ -107,13 +107,15 @@ fn hold_to_documents(validation: &mut Validation, unsupported: &[String]) {
             *result = CheckResult::Fail;
         }
     }
-    let issue = |value: &String| format!("{value:?} is in none of the answer's documents.");
+    let issue = |value: &String| {
+        format!("{value:?} is in none of the answer's documents, or not as the answer states it.")
+    };
     validation.issues.extend(unsupported.iter().map(issue));
     if validation.decision == Verdict::Approve {
         validation.decision = Verdict::Revise;
     }
     if validation.decision == Verdict::Revise {
-        let hint = |value: &String| format!("Leave out {value:?}: no document states it.");
+        let hint = |value: &String| format!("Leave out {value:?}, or state it as a document does.");
         validation.revision_hints.extend(unsupported.iter().map(hint));
     }
 }
