@@ -237,7 +237,9 @@ fn check_names(parsed: &[RecipeFile], sinks: &mut BTreeMap<&str, DiagnosticSink<
         let Some(sink) = sinks.get_mut(file.path.as_str()) else { continue };
         let name = file.name.iter().map(|name| (name.value.as_str(), name.span.clone()));
         let aliases = file.aliases.iter().map(|alias| (alias.value.as_str(), alias.span.clone()));
-        let names = name.chain(std::iter::once((file.stem.as_str(), 0..0))).chain(aliases);
+        let is_named_so = file.name.as_ref().is_some_and(|name| name.value == file.stem);
+        let stem = (!is_named_so).then_some((file.stem.as_str(), 0..0));
+        let names = name.chain(stem).chain(aliases);
         for (name, span) in names {
             let owner = taken.entry(name).or_insert(&file.path);
             if *owner != file.path {

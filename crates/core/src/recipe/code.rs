@@ -37,6 +37,20 @@ macro_rules! codes {
     };
 }
 
+impl DiagnosticCode {
+    /// What repairs it where nothing more particular is known; may be empty.
+    pub(crate) const fn usual_fix(self) -> &'static str {
+        match self {
+            Self::Syntax => {
+                "quote a value that contains `: ` or ` #` or begins with a sign; indent with spaces"
+            }
+            Self::Empty => "omit it, or give it a value",
+            Self::Duplicate => "remove one of the two",
+            _ => "",
+        }
+    }
+}
+
 codes! {
     // Files and YAML.
     NotUtf8 "L001" Error "File is not UTF-8"

@@ -148,6 +148,8 @@ impl<'s> DiagnosticSink<'s> {
     ) -> Diagnostic {
         let (line, column) = self.position(span.start);
         let (end_line, end_column) = self.position(span.end.max(span.start));
+        let help: String = help.into();
+        let help = if help.is_empty() { code.usual_fix().to_owned() } else { help };
         Diagnostic {
             file: self.file.to_owned(),
             line,
@@ -156,7 +158,7 @@ impl<'s> DiagnosticSink<'s> {
             code,
             severity: code.severity(),
             message: message.into(),
-            help: help.into(),
+            help,
         }
     }
 

@@ -55,7 +55,9 @@ pub(crate) fn check_keys(
 pub(crate) fn wrong_type(node: &YamlNode<'_>, what: &str, expected: &str, sink: &mut DiagnosticSink<'_>) {
     let subject = if what.is_empty() { "the recipe".to_owned() } else { format!("`{what}`") };
     let message = format!("{subject} must be {expected}, not {}", node.describe());
-    sink.report(DiagnosticCode::WrongType, &node.span, message, "");
+    let is_scalar = matches!(node.kind, YamlKind::Scalar { .. });
+    let help = if expected == "text" && is_scalar { "put it in quotes" } else { "" };
+    sink.report(DiagnosticCode::WrongType, &node.span, message, help);
 }
 
 /// Text that is not blank. Numbers and booleans must be quoted to count as text.
