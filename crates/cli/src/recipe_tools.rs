@@ -17,7 +17,7 @@ use larder_tools::{Confirm, ToolBox, ToolClass};
 
 use crate::context::CommandContext;
 use crate::error::CliError;
-use crate::output;
+use crate::{files, output};
 
 /// What the tools of a run may do.
 pub struct ToolAccess {
@@ -57,8 +57,7 @@ pub async fn engine(
     if recipe.tools.is_empty() {
         return Ok(engine);
     }
-    let real = |path: PathBuf| path.canonicalize().map_err(|source| CliError::Read { path, source });
-    let workspace = workspace.map(real).transpose()?;
+    let workspace = workspace.map(files::folder).transpose()?;
     let (host, problems) = TurnHost::open(&store, &context.config).await?;
     for problem in problems {
         output::say(&format!("note: {problem}"));

@@ -15,7 +15,7 @@ use crate::args::{Format, ModeArg, PlaceArgs, TurnFlags};
 use crate::context::{CommandContext, text_layers};
 use crate::error::CliError;
 use crate::keyboard::Keyboard;
-use crate::{output, stop};
+use crate::{files, output, stop};
 
 pub mod confirm;
 mod watch;
@@ -166,8 +166,7 @@ pub fn request(query: String, place: &PlaceArgs) -> Result<TurnRequest, CliError
         (folder, Mode::Code) => Some(folder.clone().unwrap_or_else(|| PathBuf::from("."))),
     };
     // A turn may be resumed from another folder.
-    let real = |path: PathBuf| path.canonicalize().map_err(|source| CliError::Read { path, source });
-    let workspace = workspace.map(real).transpose()?;
+    let workspace = workspace.map(files::folder).transpose()?;
     if let Some(folder) = workspace.as_ref().filter(|folder| folder.to_str().is_none()) {
         return Err(CliError::Usage(format!(
             "the workspace {} is not valid UTF-8, and the record of a turn can name no other; rename the folder",

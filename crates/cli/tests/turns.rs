@@ -163,6 +163,8 @@ fn what_is_not_there_is_said() {
     shop.fails(2, &["turn", ASKED, "--max-cost", "much"]);
     shop.fails(2, &["turn", ASKED, "--workspace", "."]);
     shop.fails(1, &["turn", ASKED, "--mode", "code", "--workspace", "nowhere"]);
+    let ran = shop.fails(1, &["turn", ASKED, "--mode", "code", "--workspace", "larder.toml"]);
+    assert!(ran.err.contains("cannot read larder.toml: not a directory"), "{ran:?}");
     assert_eq!(shop.json(&["turn", "list"])["unfinished"], json!([]), "none of these took a number");
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn suggest(unknown: &str) -> String {
         // What is unknown may be the table that it is in.
         None => match unknown.rsplit_once('.') {
             Some((table, _)) if table.contains('.') => suggest(table),
-            _ => "`larder config` lists all settings".to_owned(),
+            _ => "docs/reference/settings.md lists all settings".to_owned(),
         },
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_hint_is_one_name_or_where_to_look() {
         assert_eq!(suggest("polcy"), "did you mean `policy`?");
-        assert_eq!(suggest("policy.foo"), "`larder config` lists all settings");
+        assert_eq!(suggest("policy.foo"), "docs/reference/settings.md lists all settings");
         assert_eq!(suggest("place"), "did you mean `documents.place`?");
         assert!(suggest("home").contains("LARDER_HOME") && suggest("store.home").contains("--home"));
     }
