@@ -26,7 +26,7 @@ pub(super) fn shared(caller: &Caller, shared: &SharedList) -> Option<Markup> {
             @for candidate in &shared.candidates { (offered(candidate)) }
             @for publication in &shared.published { (published(publication, own(publication))) }
         };
-        panel("shared", "SharedList with all users", content)
+        panel("shared", "Shared with all users", content)
     })
 }
 

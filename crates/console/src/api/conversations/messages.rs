@@ -227,6 +227,8 @@ pub async fn list(
             (Reply = "application/json"), (Reply = "text/event-stream"),
         )),
         (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "A model failed; the message is kept", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The message is empty, or the key is of another one", body = Problem, content_type = "application/problem+json"),
     )
 )]
@@ -253,6 +255,8 @@ pub async fn edit(
             (Reply = "application/json"), (Reply = "text/event-stream"),
         )),
         (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
+        (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
+        (status = 502, description = "A model failed; the message is kept", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn regenerate(
