@@ -3,13 +3,14 @@
 //! reads amounts of `currencies`, `units` reads units, `worded` numbers in words, `dates`, `weekdays`, `times` and `ages`
 //! read those, `phones` numbers to call, `lists` separates numbers that commas join, `implied` recomputes what an answer
 //! does not show, `scales` reads words such as "million", `products` factors of prices, `tables` the headings of columns,
-//! `axes` whether the rows or the columns of a table are things, `rows`, `former` and `options` find values of something
-//! else, `names` finds names, `cues` what says that they are of somebody, and `strangers` those of which the documents
+//! `axes` whether the rows or the columns of a table are things, `rows`, `cells`, `former` and `options` find values of
+//! something else, `names` finds names, `cues` what says that they are of somebody, and `strangers` those of which the documents
 //! have no word, `present` says what the time of the answer supports, `known` puts them together.
 
 mod ages;
 mod amounts;
 mod axes;
+mod cells;
 mod counts;
 mod cues;
 mod currencies;
@@ -350,7 +351,12 @@ fn numbers(text: &str) -> impl Iterator<Item = (usize, i128)> {
     let has_digit = |run: &str| run.contains(|char: char| char.is_ascii_digit());
     let scaled = |start: usize, run: &str| {
         let end = start + run.trim_end_matches(['.', ',']).len();
-        number(run)?.checked_mul(amounts::scale(text, end))
+        // `.045`
+        let before = text[..start].strip_suffix('.');
+        let is_decimal = before
+            .is_some_and(|before| !before.ends_with(|char: char| char == '.' || char.is_alphanumeric()));
+        let number = if is_decimal { number(&format!("0.{run}")) } else { number(run) };
+        number?.checked_mul(amounts::scale(text, end))
     };
     runs.filter(move |(_, run)| has_digit(run))
         .filter_map(move |(start, run)| Some((start, scaled(start, run)?)))

@@ -159,3 +159,40 @@ fn a_name_in_an_address_is_no_name_by_itself() {
         &[("The claim is by Ingrid Halvorsen.", "")],
     );
 }
+
+#[test]
+fn a_value_is_that_of_the_row_and_the_column_that_a_clause_names() {
+    let known = "| Item | Member | Guest | Child |\n|---|---|---|---|\n| Sauna | – | $12 | $6 |\n| Pool | $4 | – | $3 |\n\
+                 | Gym | $5 | $9 | $9 |\n\nLockers: $1.\n";
+    check(
+        known,
+        &[
+            ("Members pay $12 for the sauna.", "12"),
+            ("A guest pays $3 for the pool.", "3"),
+            ("For the gym a child pays $6.", "6"),
+            ("Guests pay $12 for the sauna and members $5 for the gym.", ""),
+            ("The gym costs guests and children $9.", ""),
+            ("A guest pays more than $3 for the pool.", ""),
+            ("A locker for guests of the sauna is $1.", ""),
+            ("Two children pay $12 for the sauna.", ""),
+        ],
+    );
+    let known = "| Region | 2024 | 2025 |\n|---|---|---|\n| North | 410 | 480 |\n| South | 275 | 260 |\n\n";
+    check(known, &[("North had 410 in 2025.", "410"), ("North had 480 in 2025.", "")]);
+    let known = "| Plan | Users | Storage | Boards |\n|---|---|---|---|\n| Basic | 5 | 10 GB | 3 |\n| Team | 20 | 50 GB | 8 |\n";
+    check(known, &[("Users on the Basic plan get 10 GB.", ""), ("Basic users have 3 boards.", "")]);
+}
+
+#[test]
+fn a_departure_is_the_name_of_its_row() {
+    let known = "| Departure | Price |\n|---|---|\n| 09:15 | 9.80 EUR |\n| 13:30 | 14.20 EUR |\n";
+    check(
+        known,
+        &[
+            ("The 13:30 ferry costs 9.80 EUR.", "9.80"),
+            ("The 13:30 ferry costs 14.20 EUR.", ""),
+            ("1. 09:15: 9.80 EUR", ""),
+        ],
+    );
+    check("1. Lamp: $20\n2. Shade: $35\n", &[("The lamp costs $35.", "35"), ("The shade costs $35.", "")]);
+}

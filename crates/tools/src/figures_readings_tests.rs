@@ -100,6 +100,9 @@ fn a_number_of_other_things_is_no_money_with_its_scale_either() {
     for (known, answer, found) in [
         ("It earned €4.2 million and sold 3 million cars.", "It earned €3 million.", "€3 million"),
         ("It earned €4.2 million and sold 3 million cars.", "It sold 3 million cars.", ""),
+        ("It earned €4.2 million and makes 3 million kWh.", "It earned €3 million.", "€3 million"),
+        ("It earned €4.2 million and sold 3 million worldwide.", "It earned €3 million.", "€3 million"),
+        ("It earned €4.2 million in 2024 and 3 million in 2023.", "It earned €3 million in 2023.", ""),
         ("It earned $4.2 million, up from 3.5 million last year.", "It had earned $3.5 million.", ""),
         (
             "Le bénéfice est de 4,2 millions d'euros, contre 3 millions un an plus tôt.",
@@ -308,6 +311,11 @@ fn words_that_look_like_a_number_are_none() {
         ("Vous avez 10 pour cent.", "Remise de dix pour cent une fois inscrit.", ""),
         ("Eins zu eins übertragbar.", "Die Antwort kommt nach 1 Sekunde, das sind 1000 ms.", "1000 ms"),
         ("Die Stadt hat viele Einw.", "It needs 1000 mW.", "1000"),
+        ("The laser has 5 mW.", "It has 5,000 kW.", "5,000 kW"),
+        ("The turbine has 5 MW.", "It has 5,000 kW.", ""),
+        ("The dose is .045 mg.", "The dose is 0.045 mg.", ""),
+        ("The dose is 0.045 mg.", "The dose is .045 mg.", ""),
+        ("The dose is .045 mg.", "The dose is 45 mg.", "45 mg"),
         ("Der Preis je Einh. ist hoch.", "It takes 60 minutes.", "60 minutes"),
         ("Eine einjährige Garantie.", "It has a 12-month warranty.", ""),
         ("Eine einstündige Fahrt.", "It takes 60 minutes.", ""),
@@ -393,7 +401,9 @@ fn readings_without_a_sign_are_percentages_and_models_are_none() {
         ("PS 5 console", "It weighs 5 kg.", "5 kg"),
         ("FIFA 23 for PC", "It takes 23 hours.", "23 hours"),
         ("SPEED 45", "It goes 45 km/h.", ""),
-        ("USB 3 and HDMI 2 ports.", "It has 3 USB and 2 HDMI ports.", ""),
+        ("OLED 55", "It has a 55-inch screen.", ""),
+        ("LADEZEIT 45", "Es lädt in 45 Minuten.", ""),
+        ("It has a USB 3 port.", "It has 3 USB ports.", "3"),
         ("重さは320グラム", "It weighs 320 g.", ""),
     ] {
         check(known, &[(answer, found)]);
@@ -518,6 +528,10 @@ fn an_enumeration_counts_what_its_sentence_is_about() {
         &[("The car has four wheels.", ""), ("The car has four doors.", "four")],
     );
     check("Open in summer, autumn, winter and spring.", &[("It has four offices.", "four")]);
+    check(
+        "The hotel offers a pool, a sauna, a gym and a bar.",
+        &[("The hotel has 4 restaurants.", "4"), ("The hotel has four stars.", "four")],
+    );
     for (known, answer) in [
         ("The dish contains flour, eggs, milk and butter.", "The dish needs four ingredients."),
         ("Available in red, green, blue and black.", "It comes in four shades."),

@@ -224,6 +224,18 @@ fn a_former_price_is_not_the_present_one() {
         ],
     );
     check(
+        "~~€189.00~~ Original price was: €189.00. €139.00 Current price is: €139.00.",
+        &[("The boots cost €189.00.", "€189.00"), ("The boots cost €139.00.", "")],
+    );
+    for known in [
+        "Regular price €299.00 Sale price €249.00",
+        "List price: €299.00. You save 16 %: €249.00",
+        "Now €249.00 instead of €299.00.",
+    ] {
+        check(known, &[("The tent costs €299.00.", "€299.00"), ("The tent costs €249.00.", "")]);
+    }
+    check("Regular price: €299.00", &[("The tent costs €299.00.", "")]);
+    check(
         "Helmet: was $30, now $25.",
         &[("It costs $30.", "$30"), ("It was $30.", ""), ("It costs $25.", "")],
     );
@@ -237,6 +249,12 @@ fn a_former_price_is_not_the_present_one() {
             ("The boots now cost €139.00 (€189.00).", ""),
             ("They are ~~€189.00~~ €139.00 now.", ""),
             ("The original price is €189.00.", ""),
+            ("The usual price is €189.00.", ""),
+            ("The boots no longer cost €189.00.", ""),
+            ("Der reguläre Preis ist €189.00.", ""),
+            ("Le prix barré est €189.00.", ""),
+            ("They sell for €189.00.", "€189.00"),
+            ("Price: €189.00", "€189.00"),
             // It is also that of something else.
             ("A repair is €99.00.", ""),
         ],
@@ -517,18 +535,19 @@ fn hundreds_and_thousands_of_french_are_composed() {
 
 #[test]
 fn a_value_is_that_of_its_column_where_the_heading_has_the_names() {
-    let known =
-        "| | Rover X1 | Rover X2 |\n|---|---|---|\n| Price | $1,299 | $1,749 |\n| Weight | 21 kg | 24 kg |\n";
-    check(
-        known,
-        &[
-            ("Rover X1 costs $1,749.", "1,749"),
-            ("The Rover X2 costs $1,749 and weighs 24 kg.", ""),
-            ("The Rover X1 weighs 24 kg.", "24"),
-            ("The Rover X1 is cheaper than the Rover X2 for $1,749.", ""),
-            ("Price: $1,299 and $1,749.", ""),
-        ],
-    );
+    for corner in ["", "Feature", "Model"] {
+        let rows = "|---|---|---|\n| Price | $1,299 | $1,749 |\n| Weight | 21 kg | 24 kg |\n";
+        check(
+            &format!("| {corner} | Rover X1 | Rover X2 |\n{rows}"),
+            &[
+                ("Rover X1 costs $1,749.", "1,749"),
+                ("The Rover X2 costs $1,749 and weighs 24 kg.", ""),
+                ("The Rover X1 weighs 24 kg.", "24"),
+                ("The Rover X1 is cheaper than the Rover X2 for $1,749.", ""),
+                ("Price: $1,299 and $1,749.", ""),
+            ],
+        );
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::scales::{OF_TABLES, after_scale, carried, is_shortened, other_scale};
 pub(super) use super::scales::{end_of_scale, scale};
 use super::tables::Tables;
 use super::worded::Worded;
-use super::{counts, digits, names, numbers, window};
+use super::{counts, digits, names, numbers, units, window};
 
 /// What prices stand under: parts of words, the ends of words, and whole words.
 const PRICE_PARTS: [&str; 5] = ["price", "preis", "koste", "gebühr", "betrag"];
@@ -41,8 +41,10 @@ const OF_MONEY: [&str; 20] = [
     "winst",
 ];
 /// Plurals that look like none, and other words for many people.
-const PEOPLE: [&str; 18] = [
+const PEOPLE: [&str; 20] = [
     "people",
+    "staff",
+    "sheep",
     "men",
     "women",
     "children",
@@ -61,6 +63,8 @@ const PEOPLE: [&str; 18] = [
     "visitatori",
     "gente",
 ];
+/// Words before a number of things, of which it is no amount.
+const SOLD: [&str; 5] = ["sold", "shipped", "verkauft", "vendu", "vendido"];
 /// Words that end like a plural and are none.
 const NO_PLURALS: [&str; 8] =
     ["remains", "comes", "goes", "stays", "always", "towards", "overseas", "afterwards"];
@@ -371,7 +375,9 @@ fn currency_of_scaled(text: &str, range: &Range<usize>) -> Option<usize> {
     let has_scale = |text: &str, end: usize| scale(text, end) > 1;
     let Range { start: at, end } = *range;
     let is_german = || names::is_german(&text[window(text, range, BESIDE)]);
-    if !has_scale(text, end) || counts_something(after_scale(&text[end..]), is_german) {
+    let after = after_scale(&text[end..]);
+    let is_counted = || SOLD.iter().any(|sold| last_word(text[..at].trim_end()).eq_ignore_ascii_case(sold));
+    if !has_scale(text, end) || units::begins(after) || is_counted() || counts_something(after, is_german) {
         return None;
     }
     let start = window(text, &(at..at), BESIDE).start;

@@ -1,5 +1,5 @@
-//! Which axis of a table has the things that its numbers are of, where its heading begins with an empty cell: the rows, as
-//! in `| | Price | Stock |`, or the columns, as in `| | Basic | Pro |`. Plain functions of texts.
+//! Which axis of a table has the things that its numbers are of: the rows, as in `| | Price | Stock |`, or the columns, as in
+//! `| | Basic | Pro |`. Plain functions of texts.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::{amounts, numbers, units};
 const MOST_COLUMNS: usize = 50;
 const MOST_ROWS: usize = 500;
 /// What begins the words of what is said of things.
-const ATTRIBUTES: [&str; 116] = [
+const ATTRIBUTES: [&str; 120] = [
     "price",
     "preis",
     "prix",
@@ -126,6 +126,10 @@ const ATTRIBUTES: [&str; 116] = [
     "versand",
     "temperatur",
     "seats",
+    "runtime",
+    "laufzeit",
+    "ladezeit",
+    "distan",
 ];
 /// Headings of what is computed of the others, which tell nothing.
 const NEUTRAL: [&str; 8] = ["total", "sum", "summe", "gesamt", "average", "durchschnitt", "moyenne", "media"];
@@ -145,9 +149,9 @@ impl Axis {
     pub(super) fn of(lines: &[&str], name: impl Fn(&str) -> String) -> Self {
         let rows: Vec<Vec<&str>> = lines.iter().take(MOST_ROWS).map(|line| cells(line)).collect();
         let Some((heading, rows)) = rows.split_first() else { return Self::Rows };
-        let has_corner = heading.len() > 3 && heading[..2].iter().all(|cell| cell.is_empty());
+        let is_named = heading.get(1).is_some_and(|corner| !corner.is_empty());
         let rows: Vec<&Vec<&str>> = rows.iter().filter(|row| !is_rule(row)).collect();
-        if !has_corner || rows.is_empty() {
+        if heading.len() < 4 || rows.is_empty() {
             return Self::Rows;
         }
         let columns: Vec<String> = heading.iter().map(|cell| name(cell)).collect();
@@ -162,6 +166,9 @@ impl Axis {
         match (heads, labels) {
             (true, false) => Self::Rows,
             (false, true) => Self::Columns(columns),
+            // `| City | Oslo | Bergen |`: where the corner says what the rows are, they are the things unless they are plainly
+            // what is said of the columns.
+            _ if is_named => Self::Rows,
             _ if of_columns && !of_rows => Self::Rows,
             _ if of_rows && !of_columns => Self::Columns(columns),
             _ => match (are_titles(&heading[2..]), are_titles(&labels_of(&rows))) {
@@ -174,7 +181,7 @@ impl Axis {
 }
 
 /// The cells of a row, before each of which are as many marks as its place says.
-fn cells(line: &str) -> Vec<&str> {
+pub(super) fn cells(line: &str) -> Vec<&str> {
     line.trim().split('|').take(MOST_COLUMNS).map(str::trim).collect()
 }
 
@@ -193,7 +200,7 @@ fn are_titles(cells: &[&str]) -> Option<bool> {
 }
 
 /// Whether a row is the rule under a heading.
-fn is_rule(row: &[&str]) -> bool {
+pub(super) fn is_rule(row: &[&str]) -> bool {
     row.concat().chars().all(|char| matches!(char, '-' | ':' | ' '))
 }
 
@@ -207,7 +214,7 @@ pub(super) fn is_attribute(cell: &str) -> bool {
 }
 
 /// Whether all cells with a number have the same currency or unit.
-fn are_alike<'c>(cells: impl Iterator<Item = &'c str>) -> bool {
+pub(super) fn are_alike<'c>(cells: impl Iterator<Item = &'c str>) -> bool {
     let kind = |cell: &str| {
         let (at, _) = numbers(cell).next()?;
         let currency = amounts::amounts(cell, &(at..amounts::end(cell, at))).next()?.currency();

@@ -7,12 +7,13 @@ use std::ops::Range;
 use super::window;
 
 /// What stands before a former value, in small letters.
-const FORMER: [&str; 21] = [
+const FORMER: [&str; 22] = [
     "reduced from",
     "down from",
     "cut from",
     "reduziert von",
     "old price",
+    "original price",
     "former price",
     "formerly",
     "previously",
@@ -30,8 +31,22 @@ const FORMER: [&str; 21] = [
     "antes",
     "precio anterior",
 ];
+/// The same in a text that also states one of [`REDUCED`].
+const FORMER_IF_REDUCED: [&str; 6] =
+    ["list price", "regular price", "normal price", "normalpreis", "listenpreis", "regulärer preis"];
+const REDUCED: [&str; 9] = [
+    "sale price",
+    "current price",
+    "special price",
+    "deal price",
+    "offer price",
+    "our price",
+    "you save",
+    "aktionspreis",
+    "angebotspreis",
+];
 /// Words which say that a value holds now.
-const PRESENT: [&str; 26] = [
+const PRESENT: [&str; 34] = [
     "now",
     "currently",
     "current",
@@ -58,24 +73,26 @@ const PRESENT: [&str; 26] = [
     "adesso",
     "costa",
     "nu",
+    "price",
+    "priced",
+    "sell",
+    "sells",
+    "preis",
+    "prix",
+    "precio",
+    "prezzo",
 ];
 /// Words which say that it does not.
-const PAST: [&str; 44] = [
+const PAST: [&str; 39] = [
     "was",
     "were",
     "before",
     "instead",
     "formerly",
-    "previously",
     "reduced",
     "from",
     "old",
     "former",
-    "original",
-    "originally",
-    "regular",
-    "regularly",
-    "normally",
     "list",
     "retail",
     "crossed",
@@ -83,14 +100,11 @@ const PAST: [&str; 44] = [
     "off",
     "save",
     "discount",
-    "ursprünglich",
-    "durchgestrichen",
     "than",
     "compared",
     "down",
     "rrp",
     "msrp",
-    "usually",
     "statt",
     "vorher",
     "früher",
@@ -105,6 +119,26 @@ const PAST: [&str; 44] = [
     "antes",
     "era",
     "until",
+    "used",
+    "longer",
+    "not",
+    "versus",
+];
+/// What begins such words.
+const PAST_BEGINS: [&str; 13] = [
+    "usual",
+    "full",
+    "previous",
+    "standard",
+    "normal",
+    "regul",
+    "listen",
+    "ursprüngl",
+    "durchgestr",
+    "barré",
+    "initial",
+    "origin",
+    "habitu",
 ];
 /// Bytes between such words and a value.
 const NEAR: usize = 32;
@@ -118,7 +152,9 @@ impl Former {
     /// Those among these numbers of a text.
     pub(super) fn of(text: &str, numbers: &[(usize, i128)]) -> Self {
         let struck = struck(text);
-        let is_former = |at: usize| is_in(&struck, at) || is_former(text, at);
+        let lower = text.to_lowercase();
+        let is_reduced = REDUCED.iter().any(|reduced| lower.contains(reduced));
+        let is_former = |at: usize| is_in(&struck, at) || is_former(text, at, is_reduced);
         let (former, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|(at, _)| is_former(*at));
         let others: BTreeSet<i128> = others.into_iter().map(|(_, number)| number).collect();
         Self(former.into_iter().map(|(_, number)| number).filter(|number| !others.contains(number)).collect())
@@ -137,10 +173,10 @@ impl Former {
         let clause = start.unwrap_or(near.start)..end.unwrap_or(near.end);
         let is_struck = is_in(&struck(&text[clause.clone()]), range.start - clause.start);
         let clause = text[clause].to_lowercase();
-        let says = |known: &[&str]| {
-            clause.split(|char: char| !char.is_alphabetic()).any(|word| known.contains(&word))
-        };
-        says(&PRESENT) && !says(&PAST) && !is_struck
+        let words = || clause.split(|char: char| !char.is_alphabetic());
+        let is_past =
+            |word: &str| PAST.contains(&word) || PAST_BEGINS.iter().any(|start| word.starts_with(start));
+        words().any(|word| PRESENT.contains(&word)) && !words().any(is_past) && !is_struck
     }
 }
 
@@ -161,7 +197,7 @@ fn is_in(ranges: &[Range<usize>], at: usize) -> bool {
 }
 
 /// Whether a number follows a word such as `was` at the start of a sentence, or another that says the same anywhere.
-fn is_former(text: &str, at: usize) -> bool {
+fn is_former(text: &str, at: usize, is_reduced: bool) -> bool {
     let near = (at.saturating_sub(NEAR)..at).find(|start| text.is_char_boundary(*start)).unwrap_or(at);
     let before = text[near..at].rsplit(['\n', '.', ';', '(', '[', ',', '|']).next().unwrap_or_default();
     if !before.contains(char::is_alphabetic) {
@@ -174,11 +210,15 @@ fn is_former(text: &str, at: usize) -> bool {
     let is_start = has_label || before.len() < at - near || near == 0;
     let was = was.trim_start_matches(['*', '_', '~', ' ']);
     let is_was = is_start && was.split(|char: char| !char.is_alphabetic()).next() == Some("was");
+    // `€249.00 instead of €299.00`
+    let own = lower.rsplit(|char: char| char.is_ascii_digit()).next().unwrap_or_default();
     let says = |word: &&str| {
-        lower.match_indices(*word).any(|(at, _)| {
-            !lower[..at].ends_with(char::is_alphabetic)
-                && !lower[at + word.len()..].starts_with(char::is_alphabetic)
+        own.match_indices(*word).any(|(at, _)| {
+            !own[..at].ends_with(char::is_alphabetic)
+                && !own[at + word.len()..].starts_with(char::is_alphabetic)
         })
     };
-    is_whole && (is_was && was.len() < NEAR / 2 || FORMER.iter().any(says))
+    is_whole && is_was && was.len() < NEAR / 2
+        || FORMER.iter().any(says)
+        || is_reduced && FORMER_IF_REDUCED.iter().any(says)
 }

@@ -8,6 +8,7 @@ use larder_condense::salience::{self, ErrorSense, SalientSpan, SpanKind};
 
 use super::ages::Moments;
 use super::amounts::{self, Amount, Currencies, amounts};
+use super::cells::Cells;
 use super::counts::{self, is_count, may_be_counted, says_lines};
 use super::derived::Derived;
 use super::former::Former;
@@ -49,6 +50,7 @@ pub(super) struct Known<'e> {
     moments: Moments,
     present: Present,
     rows: Rows,
+    cells: Cells,
     former: Former,
     groups: OnceCell<Groups>,
     /// Its numbers in words.
@@ -94,6 +96,7 @@ impl<'e> Known<'e> {
             currencies: Currencies::of(&text, &tables, &grouped, &worded),
             measures: Measures::of(&text, &tables, &stated, &worded),
             rows: Rows::of(&text, &stated),
+            cells: Cells::of(&text, &stated),
             former: Former::of(&text, &stated),
             groups: OnceCell::new(),
             enumerated: OnceCell::new(),
@@ -196,6 +199,7 @@ impl<'e> Known<'e> {
         }
         found.extend(checked.unsupported_words());
         found.extend(self.rows.swapped(text));
+        found.extend(self.cells.swapped(text));
         found.extend(options::changed(text, &self.text));
         found.extend(weekdays::wrong(text, &stated, &self.text, &self.dates));
         found.sort();
@@ -237,7 +241,6 @@ impl Checked<'_, '_> {
                     || known.moments.yield_age(text, &span.range)
                     || known.measures.state(text, &self.tables, &span.range)
                     || self.leads_to_scale(&span.range)
-                    || self.is_stated_after_noun(&span.range)
             }
             SpanKind::Date => stands_in(&known.text, value) || states_month(&known.dates, value),
             SpanKind::Number | SpanKind::Quantity | SpanKind::Price => {
@@ -260,13 +263,6 @@ impl Checked<'_, '_> {
     fn leads_to_scale(&self, range: &Range<usize>) -> bool {
         let mut readings = amounts(self.text, range).flat_map(|shown| shown.readings().collect::<Vec<_>>());
         readings.any(|number| number >= YEARS && self.known.numbers.contains(&number))
-    }
-
-    /// Whether the documents have a digit right after the word that it counts: `USB 3` says that there are 3 USB ports.
-    fn is_stated_after_noun(&self, range: &Range<usize>) -> bool {
-        let after = self.text[range.end..].trim_start();
-        let noun = after.split(|char: char| !char.is_alphabetic()).next().unwrap_or_default();
-        counts::is_noun(noun) && stands_in(&self.known.text, &format!("{noun} {}", &self.text[range.clone()]))
     }
 
     /// Whether the documents state or yield an amount.

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::counts::is_noun;
-use super::window;
 
 /// A text with a space after each comma that separates two numbers.
 pub(super) fn with_parted_lists(text: &str) -> Cow<'_, str> {
@@ -34,70 +33,102 @@ pub(super) fn with_parted_lists(text: &str) -> Cow<'_, str> {
 }
 
 /// What begins the words for things of any kind and for what sentences often enumerate, which they need not name.
-const KINDS: [&str; 52] = [
-    "person", "people", "leute", "gente", "member", "mitglied", "membre", "miembro", "particip", "teilnehm",
-    "name", "noms", "nombre", "thing", "ding", "chose", "cosa", "item", "option", "choice", "kind", "type",
-    "typ", "variant", "version", "model", "colo", "couleur", "farb", "size", "größe", "taille", "talla",
-    "material", "matéri", "flavo", "season", "jahresz", "countr", "länder", "pays", "país", "paese", "langu",
-    "sprache", "idioma", "city", "cities", "städte", "ville", "ciudad", "città",
+const KINDS: [&str; 64] = [
+    "person",
+    "people",
+    "leute",
+    "gente",
+    "member",
+    "mitglied",
+    "membre",
+    "miembro",
+    "particip",
+    "teilnehm",
+    "name",
+    "noms",
+    "nombre",
+    "thing",
+    "ding",
+    "chose",
+    "cosa",
+    "item",
+    "option",
+    "choice",
+    "kind",
+    "type",
+    "typ",
+    "variant",
+    "version",
+    "model",
+    "colo",
+    "couleur",
+    "farb",
+    "size",
+    "größe",
+    "taille",
+    "talla",
+    "material",
+    "matéri",
+    "flavo",
+    "season",
+    "jahresz",
+    "countr",
+    "länder",
+    "pays",
+    "país",
+    "paese",
+    "langu",
+    "sprache",
+    "idioma",
+    "city",
+    "cities",
+    "städte",
+    "ville",
+    "ciudad",
+    "città",
+    "ingred",
+    "zutat",
+    "shade",
+    "amenit",
+    "platform",
+    "plattform",
+    "parts",
+    "teile",
+    "location",
+    "standort",
+    "format",
+    "feature",
 ];
 
-/// Words that tell nothing of what a sentence is about.
-const ARTICLES: [&str; 16] = [
-    "the", "a", "an", "and", "der", "die", "das", "ein", "eine", "und", "le", "la", "les", "el", "los", "il",
-];
-
-/// How many things the sentences of a text enumerate, each of few words, as in `red, green, blue and black`.
+/// How many things the sentences of a text enumerate, each of few words, as in `red, green, blue and black`: the beginnings
+/// of the words of those that enumerate as many.
 #[derive(Default)]
-pub(super) struct Enumerated {
-    of_count: BTreeMap<usize, Enumerating>,
-    /// The beginnings of all words of the text.
-    all: BTreeSet<String>,
-}
-
-/// The sentences that enumerate a number of things, by the beginnings of their words.
-#[derive(Default)]
-struct Enumerating {
-    all: BTreeSet<String>,
-    /// Those up to the end of the first thing.
-    first: BTreeSet<String>,
-}
+pub(super) struct Enumerated(BTreeMap<usize, BTreeSet<String>>);
 
 impl Enumerated {
     /// More things than this are not counted in a word or a digit.
     const MOST: usize = 12;
     /// Words between a number and the end of what it counts.
     const WORDS: usize = 3;
-    /// Bytes before a number that its sentence begins in.
-    const NEAR: usize = 120;
 
     pub(super) fn of(text: &str) -> Self {
-        let mut found = Self { all: words(text).map(stem).collect(), ..Self::default() };
+        let mut found = Self::default();
         for sentence in text.split(['\n', '.', ';', '!', '?']) {
             let counts: BTreeSet<usize> = sentence.split([':', '(', ')']).flat_map(enumerations).collect();
             for count in counts.into_iter().filter(|count| *count <= Self::MOST) {
-                let sentences = found.of_count.entry(count).or_default();
-                sentences.all.extend(words(sentence).map(stem));
-                sentences.first.extend(words(sentence.split(", ").next().unwrap_or_default()).map(stem));
+                found.0.entry(count).or_default().extend(words(sentence).map(stem));
             }
         }
         found
     }
 
     /// Whether a sentence enumerates as many of what a number of an answer counts: its words have the noun, or that is one
-    /// of [`KINDS`], or what it is may be said of the things without being their name. Then the text does not have it, and
-    /// both sentences begin with the same: `The dish contains flour, eggs and milk`, `The dish has three ingredients`.
+    /// of [`KINDS`].
     pub(super) fn has(&self, count: usize, answer: &str, number: &Range<usize>) -> bool {
-        let Some(sentences) = self.of_count.get(&count) else { return false };
+        let Some(known) = self.0.get(&count) else { return false };
         let after = words(&answer[number.end..]).take_while(|word| is_noun(word)).take(Self::WORDS);
-        let nouns: Vec<String> = after.map(str::to_lowercase).collect();
-        let near = &answer[window(answer, number, Self::NEAR).start..number.start];
-        let before = near.rsplit(['\n', '.', ';', ':', '!', '?']).next().unwrap_or_default();
-        let mut before = words(before).filter(|word| !ARTICLES.contains(&word.to_lowercase().as_str()));
-        let is_kind = |noun: &String| KINDS.iter().any(|kind| noun.starts_with(kind));
-        nouns.iter().any(|noun| sentences.all.contains(&stem(noun)) || is_kind(noun))
-            || !nouns.iter().any(|noun| self.all.contains(&stem(noun)))
-                && before.any(|word| sentences.first.contains(&stem(word)))
+        let mut nouns = after.map(str::to_lowercase);
+        nouns.any(|noun| known.contains(&stem(&noun)) || KINDS.iter().any(|kind| noun.starts_with(kind)))
     }
 }
 

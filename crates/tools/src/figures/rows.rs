@@ -263,14 +263,13 @@ impl Rows {
         }
         // Places of numbers are those of the clause itself.
         let lower = lower_in_place(clause);
-        let mut words = lower.split(|char: char| !char.is_alphanumeric());
         let named: Vec<&String> = self.of_name.keys().filter(|name| has(&lower, name)).collect();
         let longest = named.iter().max_by_key(|name| name.len()).copied();
         let Some(name) = longest.filter(|longest| named.iter().all(|name| longest.contains(name.as_str())))
         else {
             return Vec::new();
         };
-        if words.any(|word| COMPARING.contains(&word)) {
+        if compares(clause) {
             return Vec::new();
         }
         // `Pro Monat` is not the name `Pro`.
@@ -305,6 +304,12 @@ impl Rows {
     }
 }
 
+/// Whether a clause compares.
+pub(super) fn compares(clause: &str) -> bool {
+    let lower = clause.to_lowercase();
+    lower.split(|char: char| !char.is_alphanumeric()).any(|word| COMPARING.contains(&word))
+}
+
 /// Whether nothing is between a name and a value but a sign, an article, a currency or a verb such as `costs`.
 fn says_is(between: &str) -> bool {
     let mut words = between.split(|char: char| !char.is_alphabetic()).filter(|word| !word.is_empty());
@@ -318,7 +323,7 @@ fn is_only(after: &str, value: usize) -> bool {
     words.count() <= MOST_BETWEEN && numbers(after).nth(1).is_none() && worded::of(after).is_empty()
 }
 
-fn is_row(line: &str) -> bool {
+pub(super) fn is_row(line: &str) -> bool {
     line.trim_start().starts_with('|')
 }
 
@@ -327,8 +332,9 @@ fn name_of(cell: &str) -> String {
     lower_in_place(plain(cell))
 }
 
+/// Whether a cell is a name, or a time of day, which names a departure or the like.
 fn is_name(name: &str) -> bool {
-    name.len() >= SHORTEST && name.contains(char::is_alphabetic)
+    name.len() >= SHORTEST && name.contains(|char: char| char.is_alphabetic() || char == ':')
 }
 
 /// An item of a list with one value.
@@ -368,7 +374,9 @@ fn items(text: &str) -> BTreeMap<usize, Item> {
 
 fn item(text: &str, start: usize, line: &str) -> Option<Item> {
     let content = line.trim_start();
-    let content = MARKS.iter().find_map(|mark| content.strip_prefix(mark))?;
+    let unnumbered = content.trim_start_matches(|char: char| char.is_ascii_digit());
+    let numbered = unnumbered.strip_prefix(". ").filter(|_| unnumbered.len() < content.len());
+    let content = MARKS.iter().find_map(|mark| content.strip_prefix(mark)).or(numbered)?;
     let (name_end, separator) =
         SEPARATORS.iter().filter_map(|separator| Some((content.find(separator)?, separator.len()))).min()?;
     let name = lower_in_place(plain(&content[..name_end]));
@@ -410,15 +418,22 @@ fn is_whole(text: &str, at: usize, name: &str) -> bool {
 
 /// The end of the name that a clause begins with, after its mark and an article.
 fn begins_with(lower: &str, name: &str) -> Option<usize> {
-    let mut at = lower.len() - lower.trim_start_matches(|char: char| !char.is_alphabetic()).len();
-    let start = at;
+    let first = |at: usize, is_meant: fn(char) -> bool| {
+        lower.len() - lower[at..].trim_start_matches(|char: char| !is_meant(char)).len()
+    };
+    let begins = |at: &usize| lower[*at..].starts_with(name) && is_whole(lower, *at, name);
+    let start = first(0, char::is_alphabetic);
     // `the price of the lamp`, but not `2 of the lamp`
     let precedes = |word: &str, at: usize| BEFORE.contains(&word) || at > start && OF.contains(&word);
-    while let Some(word) = lower[at..].split(' ').next().filter(|word| precedes(word, at)) {
-        at += word.len();
-        at += lower[at..].len() - lower[at..].trim_start_matches(|char: char| !char.is_alphabetic()).len();
+    let mut end = 0;
+    loop {
+        let at = first(end, char::is_alphabetic);
+        if let Some(at) = [first(end, char::is_alphanumeric), at].into_iter().find(begins) {
+            return Some(at + name.len());
+        }
+        let word = lower[at..].split(' ').next().filter(|word| precedes(word, at))?;
+        end = at + word.len();
     }
-    (lower[at..].starts_with(name) && is_whole(lower, at, name)).then_some(at + name.len())
 }
 
 /// Whether the name follows a number, with a word such as `of` between them.
@@ -431,7 +446,7 @@ fn is_followed(after: &str, name: &str) -> bool {
 }
 
 /// The clauses of a text with their places.
-fn clauses(text: &str) -> Vec<(usize, &str)> {
+pub(super) fn clauses(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut start = 0;
     for line in text.split_inclusive('\n') {

@@ -138,7 +138,7 @@ const UNITS: [(&[&str], Measured, i128); 61] = [
     (&["gb"], Measured::BinaryData, 1 << 20),
     (&["tb"], Measured::BinaryData, 1 << 30),
     (&["mw"], Measured::Power, 1),
-    (&["mw", "megawatt", "megawatts"], Measured::Power, 1_000_000_000),
+    (&["megawatt", "megawatts"], Measured::Power, 1_000_000_000),
     (&["w", "watt", "watts"], Measured::Power, 1_000),
     (&["kw", "kilowatt", "kilowatts"], Measured::Power, 1_000_000),
     (&["wh"], Measured::Energy, 1),
@@ -164,6 +164,8 @@ const SHORT: [(&str, &str); 3] = [("m", "min"), ("w", "week"), ("min", "m")];
 /// The French year, which is an article of English: only of one.
 const YEAR: &str = "an";
 const YEARS: &str = "ans";
+/// The unit that only its capital tells from the milliwatt.
+const MEGAWATT: &str = "MW";
 /// What begins German adjectives of a number of units, and the unit.
 const ADJECTIVES: [(&str, &str); 6] = [
     ("jährig", "jahre"),
@@ -287,9 +289,9 @@ const PERCENT: [&str; 7] =
     ["per cent", "percent", "pour cent", "por ciento", "per cento", "procent", "Prozent"];
 
 /// Words in capitals within sentences that readings and rates stand after; others in capitals are of models.
-const READINGS: [&str; 15] = [
-    "BAT", "BATT", "BTW", "CPU", "HUM", "IVA", "LOAD", "MWST", "RAM", "SOC", "SSD", "TEMP", "TVA", "VAT",
-    "WEIGHT",
+const READINGS: [&str; 23] = [
+    "BAT", "BATT", "BTW", "CPU", "GPU", "HDD", "HUM", "IVA", "LCD", "LED", "LOAD", "MWST", "NVME", "OLED",
+    "QLED", "RAM", "SOC", "SSD", "TEMP", "TVA", "UHD", "VAT", "WEIGHT",
 ];
 
 /// Whether a number is of the name of a model: in the same word, as in `T6`, or with nothing but a space between, as in
@@ -401,12 +403,19 @@ pub(super) fn unit_from(after: &str) -> String {
     }
     let (degree, letters) = after.strip_prefix('°').map_or(("", after), |after| ("°", after.trim_start()));
     let word = letters.split(|char: char| !is_part(char)).next().unwrap_or_default();
-    let word = word.trim_end_matches('/').to_lowercase();
+    let word = word.trim_end_matches('/');
+    let word = if word == MEGAWATT { "megawatt".to_owned() } else { word.to_lowercase() };
     let of_adjective = ADJECTIVES.iter().find(|(stem, _)| word.starts_with(stem));
     let word = of_adjective.map_or(word, |(_, unit)| (*unit).to_owned());
     // `€5/kg` and `2 km/day` are prices and distances.
     let unit = if is_unit(&word) { word.as_str() } else { word.split('/').next().unwrap_or_default() };
     format!("{degree}{unit}")
+}
+
+/// Whether a text begins with a unit; `in` is rather a word.
+pub(super) fn begins(after: &str) -> bool {
+    let unit = unit_from(after);
+    unit != "in" && is_unit(&unit)
 }
 
 /// Where the German adjective of a number of units, such as `zweijährig`, has its unit, in small letters.
