@@ -23,6 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_core::recipe::{Recipe, RecipeError};
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
@@ -246,43 +247,47 @@ impl<'e> Asker<'e> {
     ///
     /// # Errors
     /// If nothing can be read, the limits are too small, or the recipe returns no answer.
-    pub async fn ask(&self, question: &Question<'_>) -> Result<AskAnswer, AskError> {
-        let started = Instant::now();
-        let recipe = self.engine.recipe_or_builtin(question.recipe)?;
-        let (is_quoted, limits) = (question.is_quoted(self.engine, recipe), question.asking.limits);
-        if !is_quoted && limits.calls == 0 {
-            return Err(AskError::NoCalls);
+    pub fn ask<'a>(&'a self, question: &'a Question<'a>) -> BoxFuture<'a, Result<AskAnswer, AskError>> {
+        async move {
+            let started = Instant::now();
+            let recipe = self.engine.recipe_or_builtin(question.recipe)?;
+            let (is_quoted, limits) = (question.is_quoted(self.engine, recipe), question.asking.limits);
+            if !is_quoted && limits.calls == 0 {
+                return Err(AskError::NoCalls);
+            }
+            if !is_quoted && recipe.budget.total as u64 > limits.tokens {
+                return Err(AskError::Tokens {
+                    recipe: recipe.id(),
+                    needed: recipe.budget.total,
+                    limit: limits.tokens,
+                });
+            }
+            let counter = if is_quoted { Counter::cl100k() } else { self.passage_counter(recipe)? };
+            let (mut passages, found) = self.gather(question, &counter)?;
+            let mut search = SearchReport::over(&mut passages);
+            // Where no passage shares a word with the question, the beginnings are the best guess.
+            let found = if found.is_empty() { passages.beginning(OFFERED / 8) } else { found };
+            let found = self.planned(question, recipe, &mut passages, found, &mut search).await;
+            search.offered = found.len().min(OFFERED);
+            let quotation = if is_quoted || is_embedded(self.engine, recipe) {
+                quotation(question.text, &mut passages, &found)
+            } else {
+                Quotation::default()
+            };
+            if is_quoted {
+                let passages = &mut passages;
+                let answer =
+                    self.answer_by_quoting(question, recipe, passages, &found, &quotation, started)?;
+                return Ok(AskAnswer { search, ..answer });
+            }
+            let outcome = self.answer(question.text, recipe, &mut passages, &found).await?;
+            search.count(&outcome);
+            let claims = self.claims(question.text, &outcome, &mut passages)?;
+            let verified = claims.iter().any(|claim| claim.supported);
+            let quotes = self.quoted_claims(&quotation, &mut passages)?;
+            Ok(AskAnswer { outcome, verified, claims, quotes, search })
         }
-        if !is_quoted && recipe.budget.total as u64 > limits.tokens {
-            return Err(AskError::Tokens {
-                recipe: recipe.id(),
-                needed: recipe.budget.total,
-                limit: limits.tokens,
-            });
-        }
-        let counter = if is_quoted { Counter::cl100k() } else { self.passage_counter(recipe)? };
-        let (mut passages, found) = self.gather(question, &counter)?;
-        let mut search = SearchReport::over(&mut passages);
-        // Where no passage shares a word with the question, the beginnings are the best guess.
-        let found = if found.is_empty() { passages.beginning(OFFERED / 8) } else { found };
-        let found = self.planned(question, recipe, &mut passages, found, &mut search).await;
-        search.offered = found.len().min(OFFERED);
-        let quotation = if is_quoted || is_embedded(self.engine, recipe) {
-            quotation(question.text, &mut passages, &found)
-        } else {
-            Quotation::default()
-        };
-        if is_quoted {
-            let passages = &mut passages;
-            let answer = self.answer_by_quoting(question, recipe, passages, &found, &quotation, started)?;
-            return Ok(AskAnswer { search, ..answer });
-        }
-        let outcome = self.answer(question.text, recipe, &mut passages, &found).await?;
-        search.count(&outcome);
-        let claims = self.claims(question.text, &outcome, &mut passages)?;
-        let verified = claims.iter().any(|claim| claim.supported);
-        let quotes = self.quoted_claims(&quotation, &mut passages)?;
-        Ok(AskAnswer { outcome, verified, claims, quotes, search })
+        .boxed()
     }
 
     /// The counter for sizing passages: the fastest exact one, since the packer counts again with the model's own;

@@ -1,6 +1,7 @@
 //! What a participant starts explicitly: calls besides those of each turn, such as a guided meditation, and steps that lead
 //! to another stage (R4-7.15 to R4-7.26). What an action gives is the participant's; others see of it what is shared.
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_engine::executor::{Meter, ModelSet, ProgressObserver, RunOutcome, SpendingOnly, max_call_usage};
 use larder_engine::inputs::InputDocument;
 use larder_store::{ConversationMessage, MemoryRecord, NewReply, Speaker, Timestamp};
@@ -59,14 +60,17 @@ impl Conversation {
     ///
     /// # Errors
     /// There is no such action now, a model or the store failed, or a ceiling is reached.
-    pub async fn act(
-        &self,
-        name: &str,
-        text: Option<&str>,
-        observer: &dyn ProgressObserver,
-    ) -> Result<ActionResult, ConversationError> {
-        let _lease = self.lease().await?;
-        self.act_within(name, text, observer).await
+    pub fn act<'a>(
+        &'a self,
+        name: &'a str,
+        text: Option<&'a str>,
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<ActionResult, ConversationError>> {
+        async move {
+            let _lease = self.lease().await?;
+            self.act_within(name, text, observer).await
+        }
+        .boxed()
     }
 
     pub(crate) async fn act_within(

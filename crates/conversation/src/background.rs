@@ -1,6 +1,7 @@
 //! What is done behind a reply, as durable jobs in the order of the track: facts, the summary of older messages, the vectors
 //! of both, references for the next turn, requests to remember. Each can be repeated at any time, and no reply waits for one.
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_engine::executor::{ModelSet, ProgressObserver, RunOutcome};
 use larder_store::{
     ConversationMessage, ERASE_JOB, KeyId, MemoryChange, MemoryFilter, MemoryKind, MemoryRecord, NewJob,
@@ -136,40 +137,43 @@ impl Conversations {
     ///
     /// # Errors
     /// A model, its answer or the store fails, or something was erased meanwhile; nothing has changed then.
-    pub async fn work(
-        &self,
-        kind: &str,
-        after: &AfterReply,
-        observer: &dyn ProgressObserver,
-    ) -> Result<(), ConversationError> {
-        if kind == ERASE_JOB {
-            self.past.forget(self.engine.store.user());
+    pub fn work<'a>(
+        &'a self,
+        kind: &'a str,
+        after: &'a AfterReply,
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<(), ConversationError>> {
+        async move {
+            if kind == ERASE_JOB {
+                self.past.forget(self.engine.store.user());
+            }
+            if let Some(consent) = after.consent.as_ref().filter(|_| kind == ERASE_JOB) {
+                return Ok(self.eraser().consent(consent)?);
+            }
+            let (memory, began) = (self.store().memory(), self.engine.store.store().now());
+            let since = memory.erasures()?;
+            let track = Track { conversation: &after.conversation, participant: &after.participant };
+            // What was deleted meanwhile needs nothing, and what was made of it goes.
+            let Ok(conversation) = self.open(track.conversation, Some(track.participant)) else {
+                return Ok(self.eraser().runs(track, after.session, Timestamp::from_millis(0))?);
+            };
+            conversation.require_money()?;
+            let after = &AfterReply { since: Some(since), ..after.clone() };
+            let worked = match kind {
+                SUMMARIZE => conversation.summarize(after, observer).await,
+                UPDATE_FACTS => conversation.update_facts(after, observer).await,
+                EMBED => conversation.embed(after, observer).await,
+                DETECT_REFERENCES => conversation.detect_references(after, observer).await,
+                REMEMBER => conversation.remember_request(after, observer).await,
+                CONSOLIDATE => conversation.consolidate(after, observer).await,
+                _ => Ok(()),
+            };
+            if memory.erasures()? != since {
+                self.eraser().runs(track, after.session, began)?;
+            }
+            worked
         }
-        if let Some(consent) = after.consent.as_ref().filter(|_| kind == ERASE_JOB) {
-            return Ok(self.eraser().consent(consent)?);
-        }
-        let (memory, began) = (self.store().memory(), self.engine.store.store().now());
-        let since = memory.erasures()?;
-        let track = Track { conversation: &after.conversation, participant: &after.participant };
-        // What was deleted meanwhile needs nothing, and what was made of it goes.
-        let Ok(conversation) = self.open(track.conversation, Some(track.participant)) else {
-            return Ok(self.eraser().runs(track, after.session, Timestamp::from_millis(0))?);
-        };
-        conversation.require_money()?;
-        let after = &AfterReply { since: Some(since), ..after.clone() };
-        let worked = match kind {
-            SUMMARIZE => conversation.summarize(after, observer).await,
-            UPDATE_FACTS => conversation.update_facts(after, observer).await,
-            EMBED => conversation.embed(after, observer).await,
-            DETECT_REFERENCES => conversation.detect_references(after, observer).await,
-            REMEMBER => conversation.remember_request(after, observer).await,
-            CONSOLIDATE => conversation.consolidate(after, observer).await,
-            _ => Ok(()),
-        };
-        if memory.erasures()? != since {
-            self.eraser().runs(track, after.session, began)?;
-        }
-        worked
+        .boxed()
     }
 }
 

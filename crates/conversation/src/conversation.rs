@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_engine::Engine;
 use larder_engine::executor::ProgressObserver;
 use larder_store::{
@@ -313,39 +314,53 @@ impl Conversation {
     ///
     /// # Errors
     /// As [`post`](Self::post) and [`answer`](Self::answer).
-    pub async fn say(&self, text: &str, observer: &dyn ProgressObserver) -> Result<Reply, ConversationError> {
-        let posted = self.post(text, None)?;
-        self.answer(posted.number, observer).await
+    pub fn say<'a>(
+        &'a self,
+        text: &'a str,
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<Reply, ConversationError>> {
+        async move {
+            let posted = self.post(text, None)?;
+            self.answer(posted.number, observer).await
+        }
+        .boxed()
     }
 
     /// Begins a session: with a name, in that aside; otherwise on the main line.
     ///
     /// # Errors
     /// There is no such aside, or the store fails.
-    pub async fn begin_session(&self, aside: Option<&str>) -> Result<u64, ConversationError> {
-        let _lease = self.lease().await?;
-        let kind = &self.loaded.kind;
-        let stage =
-            aside.map(|name| kind.stage(name).filter(|stage| stage.aside != Aside::No)).unwrap_or_default();
-        if let (Some(name), None) = (aside, stage) {
-            let asides: Vec<&str> = kind.asides().collect();
-            let help = match asides.as_slice() {
-                [] => format!("conversations of type {} have none", kind.name),
-                asides => format!("use {}", asides.join(", ")),
-            };
-            return Err(ConversationError::NoAside { name: name.to_owned(), help });
+    pub fn begin_session<'a>(
+        &'a self,
+        aside: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<u64, ConversationError>> {
+        async move {
+            let _lease = self.lease().await?;
+            let kind = &self.loaded.kind;
+            let stage = aside
+                .map(|name| kind.stage(name).filter(|stage| stage.aside != Aside::No))
+                .unwrap_or_default();
+            if let (Some(name), None) = (aside, stage) {
+                let asides: Vec<&str> = kind.asides().collect();
+                let help = match asides.as_slice() {
+                    [] => format!("conversations of type {} have none", kind.name),
+                    asides => format!("use {}", asides.join(", ")),
+                };
+                return Err(ConversationError::NoAside { name: name.to_owned(), help });
+            }
+            let (session, mut state) = self.standing()?;
+            let linked = stage.is_some_and(|stage| stage.aside == Aside::Linked).then_some(session);
+            state.aside = aside.map(str::to_owned);
+            // What the last replies found belongs to their session, as everything that is remembered without a consent does.
+            state.references.clear();
+            state.notices.clear();
+            state.intensities.clear();
+            state.fields.clear();
+            let opening = serde_json::json!({ "aside": aside, "linked": linked });
+            let state = serde_json::to_value(&state).unwrap_or_default();
+            Ok(self.all.store().begin_session(self.track(), &opening, &state)?)
         }
-        let (session, mut state) = self.standing()?;
-        let linked = stage.is_some_and(|stage| stage.aside == Aside::Linked).then_some(session);
-        state.aside = aside.map(str::to_owned);
-        // What the last replies found belongs to their session, as everything that is remembered without a consent does.
-        state.references.clear();
-        state.notices.clear();
-        state.intensities.clear();
-        state.fields.clear();
-        let opening = serde_json::json!({ "aside": aside, "linked": linked });
-        let state = serde_json::to_value(&state).unwrap_or_default();
-        Ok(self.all.store().begin_session(self.track(), &opening, &state)?)
+        .boxed()
     }
 
     /// The messages of a session, in order; of the current one without a number.

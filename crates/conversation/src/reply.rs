@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_core::pack::Receipt;
 use larder_core::recipe::Recipe;
 use larder_engine::executor::{Meter, ProgressObserver, RunError, RunOutcome, Spending, SpendingOnly};
@@ -68,31 +69,34 @@ impl Conversation {
     ///
     /// # Errors
     /// A model or the store failed, or a ceiling is reached.
-    pub async fn answer(
-        &self,
+    pub fn answer<'a>(
+        &'a self,
         number: u64,
-        observer: &dyn ProgressObserver,
-    ) -> Result<Reply, ConversationError> {
-        let _lease = self.lease().await?;
-        let waiting = self.all.store().pending(self.track())?;
-        if let Some(at) = waiting.iter().position(|message| message.number == number) {
-            let mut notices = Vec::new();
-            for earlier in &waiting[..at] {
-                // Nobody waits for this reply any more, but the next one is to follow it.
-                let quiet = SpendingOnly(observer);
-                if let Err(error) = self.write_reply(earlier, Asked::default(), &quiet).await {
-                    tracing::warn!(%error, message = earlier.number, "a message stays without reply");
-                    self.all.store().leave(self.track(), earlier.number)?;
-                    notices.push(format!(
-                        "Message {} stays without a reply, since its model failed again; send it again to have it answered.",
-                        earlier.number
-                    ));
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<Reply, ConversationError>> {
+        async move {
+            let _lease = self.lease().await?;
+            let waiting = self.all.store().pending(self.track())?;
+            if let Some(at) = waiting.iter().position(|message| message.number == number) {
+                let mut notices = Vec::new();
+                for earlier in &waiting[..at] {
+                    // Nobody waits for this reply any more, but the next one is to follow it.
+                    let quiet = SpendingOnly(observer);
+                    if let Err(error) = self.write_reply(earlier, Asked::default(), &quiet).await {
+                        tracing::warn!(%error, message = earlier.number, "a message stays without reply");
+                        self.all.store().leave(self.track(), earlier.number)?;
+                        notices.push(format!(
+                            "Message {} stays without a reply, since its model failed again; send it again to have it answered.",
+                            earlier.number
+                        ));
+                    }
                 }
+                let asked = Asked { max_output: self.max_output, notices };
+                return self.write_reply(&waiting[at], asked, observer).await;
             }
-            let asked = Asked { max_output: self.max_output, notices };
-            return self.write_reply(&waiting[at], asked, observer).await;
+            self.written(number)?.ok_or_else(|| larder_store::StoreError::UnknownMessage { number }.into())
         }
-        self.written(number)?.ok_or_else(|| larder_store::StoreError::UnknownMessage { number }.into())
+        .boxed()
     }
 
     /// The reply to a message, if it was written.

@@ -1,6 +1,7 @@
 //! Which conversation a client goes on with that sends its whole history, as clients of models do: the messages that are
 //! stored already are never stored again.
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_store::{ConversationMessage, Speaker, StoreError, Track};
 
 use crate::conversation::{ALONE, Conversation, Conversations};
@@ -79,36 +80,39 @@ impl Conversations {
     ///
     /// # Errors
     /// There is no such type, the key belongs to another text, or the store fails.
-    pub async fn resume(
-        &self,
-        kind: &str,
-        participant: Option<&str>,
-        before: &[Remembered],
-        (text, key): (&str, Option<&str>),
-    ) -> Result<Option<(Conversation, u64)>, ConversationError> {
-        self.types.find(kind)?;
-        // Of two requests at once the second finds what the first began.
-        let user = self.engine.store.user();
-        let _once = self.lease_of(Track { conversation: "resume", participant: user }).await?;
-        let keyed = key.map(|key| self.keyed(kind, participant, key)).transpose()?.flatten();
-        let found = match keyed {
-            Some(conversation) => Some((conversation, Continuation::New)),
-            None => self.continuing(kind, participant, before, (text, key))?,
-        };
-        let (conversation, continuation) = match found {
-            Some(found) => found,
-            None if before.is_empty() => {
-                let name = participant.unwrap_or(ALONE);
-                let begun = self.begin(kind, "", &[(name.to_owned(), user.to_owned())])?;
-                (self.open(&begun.id, Some(name))?, Continuation::New)
-            }
-            None => return Ok(None),
-        };
-        let number = match continuation {
-            Continuation::Posted(number) => number,
-            _ => conversation.post(text, key)?.number,
-        };
-        Ok(Some((conversation, number)))
+    pub fn resume<'a>(
+        &'a self,
+        kind: &'a str,
+        participant: Option<&'a str>,
+        before: &'a [Remembered],
+        (text, key): (&'a str, Option<&'a str>),
+    ) -> BoxFuture<'a, Result<Option<(Conversation, u64)>, ConversationError>> {
+        async move {
+            self.types.find(kind)?;
+            // Of two requests at once the second finds what the first began.
+            let user = self.engine.store.user();
+            let _once = self.lease_of(Track { conversation: "resume", participant: user }).await?;
+            let keyed = key.map(|key| self.keyed(kind, participant, key)).transpose()?.flatten();
+            let found = match keyed {
+                Some(conversation) => Some((conversation, Continuation::New)),
+                None => self.continuing(kind, participant, before, (text, key))?,
+            };
+            let (conversation, continuation) = match found {
+                Some(found) => found,
+                None if before.is_empty() => {
+                    let name = participant.unwrap_or(ALONE);
+                    let begun = self.begin(kind, "", &[(name.to_owned(), user.to_owned())])?;
+                    (self.open(&begun.id, Some(name))?, Continuation::New)
+                }
+                None => return Ok(None),
+            };
+            let number = match continuation {
+                Continuation::Posted(number) => number,
+                _ => conversation.post(text, key)?.number,
+            };
+            Ok(Some((conversation, number)))
+        }
+        .boxed()
     }
 
     /// The conversation of a type to which a message with a key was posted.

@@ -2,6 +2,7 @@
 //! confirmed. A statement for a comparison is released in the same way, to that purpose alone. What was shared once is the
 //! same share however often it is sent.
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_engine::executor::{ProgressObserver, SpendingOnly};
 use larder_engine::inputs::InputDocument;
 use larder_store::{ConversationRecord, MemoryChange, MemoryFilter, MemoryKind, Speaker, StoreError, Track};
@@ -151,28 +152,31 @@ impl Conversation {
     /// # Errors
     /// The type does not let participants share, there is no such message, name or purpose, the text is empty, a judge gave
     /// no verdict, or the store fails.
-    pub async fn preview_share(
-        &self,
-        new: &NewShare,
-        observer: &dyn ProgressObserver,
-    ) -> Result<SharePreview, ConversationError> {
-        let _lease = self.lease().await?;
-        let (_, state) = self.standing()?;
-        self.require_shareable(new, &state)?;
-        let (message, text) = self.text_of(new)?;
-        let verdicts = match new.purpose {
-            None => self.judge(&text, &state, observer).await?,
-            Some(_) => Vec::new(),
-        };
-        let all = serde_json::json!([self.id, self.participant, message, text, new.to, new.purpose]);
-        let mut confirm = ContentHash::new(all.to_string().as_bytes()).to_hex();
-        confirm.truncate(DIGITS);
-        let (to, purpose) = (new.to.clone(), new.purpose.clone());
-        let preview = SharePreview { text, to, purpose, message, verdicts, confirm };
-        let (_, mut state) = self.standing()?;
-        state.preview = Some(preview.clone());
-        self.all.store().set_state(self.track(), &serde_json::to_value(&state).unwrap_or_default())?;
-        Ok(preview)
+    pub fn preview_share<'a>(
+        &'a self,
+        new: &'a NewShare,
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<SharePreview, ConversationError>> {
+        async move {
+            let _lease = self.lease().await?;
+            let (_, state) = self.standing()?;
+            self.require_shareable(new, &state)?;
+            let (message, text) = self.text_of(new)?;
+            let verdicts = match new.purpose {
+                None => self.judge(&text, &state, observer).await?,
+                Some(_) => Vec::new(),
+            };
+            let all = serde_json::json!([self.id, self.participant, message, text, new.to, new.purpose]);
+            let mut confirm = ContentHash::new(all.to_string().as_bytes()).to_hex();
+            confirm.truncate(DIGITS);
+            let (to, purpose) = (new.to.clone(), new.purpose.clone());
+            let preview = SharePreview { text, to, purpose, message, verdicts, confirm };
+            let (_, mut state) = self.standing()?;
+            state.preview = Some(preview.clone());
+            self.all.store().set_state(self.track(), &serde_json::to_value(&state).unwrap_or_default())?;
+            Ok(preview)
+        }
+        .boxed()
     }
 
     /// The preview that waits to be confirmed.
@@ -189,43 +193,47 @@ impl Conversation {
     /// # Errors
     /// `confirm` is not that of the newest preview, a judge stops it, or the store fails. If the action fails, what was
     /// released stays released, and the action can be asked for.
-    pub async fn share(
-        &self,
-        confirm: &str,
-        observer: &dyn ProgressObserver,
-    ) -> Result<Shared, ConversationError> {
-        let _lease = self.lease().await?;
-        let kind = &self.loaded.kind;
-        let (_, mut state) = self.standing()?;
-        let id = format!("share-{confirm}");
-        let filter = MemoryFilter { kind: Some(MemoryKind::Share), id: Some(&id), ..MemoryFilter::default() };
-        if let Some(given) = self.all.store().memory().list(&filter)?.pop() {
-            return Ok(Shared { share: Share::read(&given), stage: self.stage_of(&state), result: None });
+    pub fn share<'a>(
+        &'a self,
+        confirm: &'a str,
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<Shared, ConversationError>> {
+        async move {
+            let _lease = self.lease().await?;
+            let kind = &self.loaded.kind;
+            let (_, mut state) = self.standing()?;
+            let id = format!("share-{confirm}");
+            let filter =
+                MemoryFilter { kind: Some(MemoryKind::Share), id: Some(&id), ..MemoryFilter::default() };
+            if let Some(given) = self.all.store().memory().list(&filter)?.pop() {
+                return Ok(Shared { share: Share::read(&given), stage: self.stage_of(&state), result: None });
+            }
+            let held = state.preview.take().filter(|held| held.confirm == confirm);
+            let held = held.ok_or(ConversationError::NotConfirmed)?;
+            if !held.may_be_shared() {
+                let help = "a judge stops it as it is; change the text, and preview that".to_owned();
+                return Err(ConversationError::NoAction { name: SHARE.to_owned(), help });
+            }
+            let counter = Counter::cl100k();
+            let purpose = held.purpose.as_deref();
+            let record = self.memory(&counter).sharing(id, held.message, &held.text, &held.to, purpose)?;
+            let share = Share::read(&record);
+            let others = self.stages_of_others()?;
+            state.just_shared |= purpose.is_none();
+            state.act(kind, Happened { action: Some(purpose.unwrap_or(SHARE)), others: &others });
+            let saved = serde_json::to_value(&state).unwrap_or_default();
+            let states = vec![(self.id.clone(), self.participant.clone(), saved)];
+            let change = MemoryChange { put: vec![record], states, ..MemoryChange::default() };
+            self.all.store().memory().apply(&change)?;
+            let ready = self.released_actions()?;
+            let result = match purpose.filter(|purpose| ready.iter().any(|name| name == purpose)) {
+                Some(purpose) => Some(self.act_within(purpose, None, observer).await?),
+                None => None,
+            };
+            let (_, state) = self.standing()?;
+            Ok(Shared { share, stage: self.stage_of(&state), result })
         }
-        let held = state.preview.take().filter(|held| held.confirm == confirm);
-        let held = held.ok_or(ConversationError::NotConfirmed)?;
-        if !held.may_be_shared() {
-            let help = "a judge stops it as it is; change the text, and preview that".to_owned();
-            return Err(ConversationError::NoAction { name: SHARE.to_owned(), help });
-        }
-        let counter = Counter::cl100k();
-        let purpose = held.purpose.as_deref();
-        let record = self.memory(&counter).sharing(id, held.message, &held.text, &held.to, purpose)?;
-        let share = Share::read(&record);
-        let others = self.stages_of_others()?;
-        state.just_shared |= purpose.is_none();
-        state.act(kind, Happened { action: Some(purpose.unwrap_or(SHARE)), others: &others });
-        let saved = serde_json::to_value(&state).unwrap_or_default();
-        let states = vec![(self.id.clone(), self.participant.clone(), saved)];
-        let change = MemoryChange { put: vec![record], states, ..MemoryChange::default() };
-        self.all.store().memory().apply(&change)?;
-        let ready = self.released_actions()?;
-        let result = match purpose.filter(|purpose| ready.iter().any(|name| name == purpose)) {
-            Some(purpose) => Some(self.act_within(purpose, None, observer).await?),
-            None => None,
-        };
-        let (_, state) = self.standing()?;
-        Ok(Shared { share, stage: self.stage_of(&state), result })
+        .boxed()
     }
 
     fn stage_of(&self, state: &ParticipantState) -> String {

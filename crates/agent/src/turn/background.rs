@@ -1,6 +1,7 @@
 //! What is done behind a committed turn: its summary (C5), and vectors for it and the turns before it. The jobs are
 //! committed with the turn; the worker of the store's queue does them, and each can be repeated at any time.
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_core::recipe::Mode;
 use larder_models::price::Usd;
 use larder_store::{KeyId, NewJob, UserDocuments};
@@ -133,20 +134,23 @@ impl Background {
     ///
     /// # Errors
     /// The turn does not exist, or a model, its answer or the store fails. The documents are unchanged then.
-    pub async fn work(
-        &self,
-        kind: &str,
-        after: &AfterTurn,
-        observer: &dyn ProgressObserver,
-    ) -> Result<Option<NewJob>, BackgroundError> {
-        let meter = Meter::new(observer, after.tokens, after.cost);
-        if kind == EMBED {
-            self.embed(after.turn, &meter).await?;
-            return Ok(None);
+    pub fn work<'a>(
+        &'a self,
+        kind: &'a str,
+        after: &'a AfterTurn,
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<Option<NewJob>, BackgroundError>> {
+        async move {
+            let meter = Meter::new(observer, after.tokens, after.cost);
+            if kind == EMBED {
+                self.embed(after.turn, &meter).await?;
+                return Ok(None);
+            }
+            self.summarize(after.turn, after.interim.as_deref(), &meter).await?;
+            let left = AfterTurn { interim: None, ..after.less(&meter.total()) };
+            Ok(self.embedding.as_ref().map(|_| vectors(&left)))
         }
-        self.summarize(after.turn, after.interim.as_deref(), &meter).await?;
-        let left = AfterTurn { interim: None, ..after.less(&meter.total()) };
-        Ok(self.embedding.as_ref().map(|_| vectors(&left)))
+        .boxed()
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_core::recipe::Mode;
 use larder_store::{Documents, Store, StoreError};
 
@@ -52,13 +53,19 @@ impl TurnHost {
     ///
     /// # Errors
     /// As [`documents`](Self::documents), or a setting of the tools cannot be used.
-    pub async fn open(store: &Store, config: &Config) -> Result<(Self, Vec<String>), HostError> {
-        let documents = Self::documents(store, config)?;
-        let mut tools = ToolBox::new(&config.tools())?;
-        let problems = tools.connect().await;
-        let embedding = config.embedding().map(str::to_owned);
-        let host = Self { documents, tools: Arc::new(tools), limits: config.turn_limits(), embedding };
-        Ok((host, problems))
+    pub fn open<'a>(
+        store: &'a Store,
+        config: &'a Config,
+    ) -> BoxFuture<'a, Result<(Self, Vec<String>), HostError>> {
+        async move {
+            let documents = Self::documents(store, config)?;
+            let mut tools = ToolBox::new(&config.tools())?;
+            let problems = tools.connect().await;
+            let embedding = config.embedding().map(str::to_owned);
+            let host = Self { documents, tools: Arc::new(tools), limits: config.turn_limits(), embedding };
+            Ok((host, problems))
+        }
+        .boxed()
     }
 
     /// The turns of the user whose store the engine uses.

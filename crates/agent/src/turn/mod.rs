@@ -71,6 +71,7 @@ mod validate;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_engine::settings::TurnLimits;
 use larder_models::chat::Usage;
 use larder_models::price::Usd;
@@ -168,19 +169,23 @@ impl Turns {
     /// # Errors
     /// An empty query. A store, a provider or a recipe that fails: the turn is then a draft that
     /// [`resume`](Self::resume) continues from its last checkpoint.
-    pub async fn run(
-        &self,
-        request: &TurnRequest,
-        observer: &dyn TurnObserver,
-    ) -> Result<TurnOutcome, TurnError> {
-        Machine::begin(self, request, observer)?.finish().await
+    pub fn run<'a>(
+        &'a self,
+        request: &'a TurnRequest,
+        observer: &'a dyn TurnObserver,
+    ) -> BoxFuture<'a, Result<TurnOutcome, TurnError>> {
+        async move { Machine::begin(self, request, observer)?.finish().await }.boxed()
     }
 
     /// Continues a turn that was stopped, from its last checkpoint.
     ///
     /// # Errors
     /// If there is no such draft, or another process is running it; otherwise as for [`run`](Self::run).
-    pub async fn resume(&self, number: u32, observer: &dyn TurnObserver) -> Result<TurnOutcome, TurnError> {
-        Machine::resume(self, number, observer)?.finish().await
+    pub fn resume<'a>(
+        &'a self,
+        number: u32,
+        observer: &'a dyn TurnObserver,
+    ) -> BoxFuture<'a, Result<TurnOutcome, TurnError>> {
+        async move { Machine::resume(self, number, observer)?.finish().await }.boxed()
     }
 }
