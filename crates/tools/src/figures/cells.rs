@@ -1,5 +1,5 @@
-//! Values that an answer gives to another cell of a table than the documents do: its clause names a row and a column, says
-//! one value, and that stands in another cell of the same row or column. Plain functions of texts.
+//! Values that an answer gives to the wrong cell of a table. Its clause names a row and a column and states one value, which
+//! the documents have only in another cell of that row or column. Plain functions of texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -166,7 +166,7 @@ fn is_dropped(name: &str) -> bool {
     DROPPED.split(' ').any(|dropped| dropped.eq_ignore_ascii_case(name))
 }
 
-/// The name of an element in the copy: the library drops some that stand in sentences, with their text.
+/// The name that an element has in the copy. The library drops some elements of sentences with their text.
 fn copied(name: &str) -> &str {
     let is_lost = "time output ins del data".split(' ').any(|lost| lost.eq_ignore_ascii_case(name));
     if is_lost { "span" } else { name }
