@@ -1,7 +1,8 @@
 //! The router on requests that someone who saw no factor labelled with the smallest tier that suffices.
 //!
-//! Weights were fitted on the requests that `development.txt` names, those whose SHA-256 of the id ends in an even byte.
-//! The total is that of the default preset on the others.
+//! Two sets: `requests.jsonl` as they arrive in an ordinary week, and `hard.jsonl`, made so that length and form do not
+//! betray the tier. Weights were fitted on the requests that the lists of development name, those whose SHA-256 of the id
+//! ends in an even byte. The total is that of the default preset on the other half of the first set.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +18,8 @@ use crate::report::{Better, Report, ReportColumn};
 
 const REQUESTS: &str = include_str!("../../routing/requests.jsonl");
 const DEVELOPMENT: &str = include_str!("../../routing/development.txt");
+const HARD: &str = include_str!("../../routing/hard.jsonl");
+const HARD_DEVELOPMENT: &str = include_str!("../../routing/hard-development.txt");
 /// The models of a conversation product, whose large model costs three times what the small one does (R4-1.4, R4-1.5).
 const TABLE: &str = include_str!("../../../cookbook/models/conversation.toml");
 /// Tokens of a picture, and of the definition of a tool.
@@ -68,11 +71,9 @@ pub(super) fn measure() -> Result<Report, Failure> {
     let preset = |name: &str| project.routers().get(name).ok_or(format!("there is no preset {name}"));
     let (default, seed) = (preset("default")?, preset("seed")?);
     let table = ModelTable::parse(TABLE).map_err(|error| format!("{error:?}"))?;
-    let development: BTreeSet<&str> = DEVELOPMENT.lines().collect();
-    let requests: Vec<Labelled> = REQUESTS.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-    let (fitted, held): (Vec<_>, Vec<_>) =
-        requests.iter().partition(|request| development.contains(request.id.as_str()));
-    let cases = |preset: &Preset, requests: &[&Labelled]| -> Result<Vec<Case>, Failure> {
+    let (fitted, held) = halves(REQUESTS, DEVELOPMENT)?;
+    let (fitted_hard, held_hard) = halves(HARD, HARD_DEVELOPMENT)?;
+    let cases = |preset: &Preset, requests: &[Labelled]| -> Result<Vec<Case>, Failure> {
         requests.iter().map(|request| case(preset, &table, request)).collect()
     };
     let held_back = cases(default, &held)?;
@@ -82,6 +83,8 @@ pub(super) fn measure() -> Result<Report, Failure> {
     let mut rows = vec![
         ("seed".to_owned(), routed(&cases(seed, &held)?)),
         ("development half".to_owned(), routed(&cases(default, &fitted)?)),
+        ("hard set".to_owned(), routed(&cases(default, &held_hard)?)),
+        ("hard set, development half".to_owned(), routed(&cases(default, &fitted_hard)?)),
     ];
     rows.extend(CURVE.map(|from| {
         let row = figures(&held_back, |case| f64::from(u8::from(case.decision.score >= from)));
@@ -124,6 +127,13 @@ pub(super) fn measure() -> Result<Report, Failure> {
         total,
         faults,
     })
+}
+
+/// The requests of a set on which weights were fitted, and the others.
+fn halves(requests: &str, development: &str) -> Result<(Vec<Labelled>, Vec<Labelled>), Failure> {
+    let development: BTreeSet<&str> = development.lines().collect();
+    let requests: Vec<Labelled> = requests.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    Ok(requests.into_iter().partition(|request| development.contains(request.id.as_str())))
 }
 
 fn case(preset: &Preset, table: &ModelTable, request: &Labelled) -> Result<Case, Failure> {
