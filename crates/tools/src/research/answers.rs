@@ -163,10 +163,8 @@ impl WrittenResearch {
         topic(&self.topic)
     }
 
-    /// The listings whose source is in `read`, the visited addresses; any other is invented. The vendor is the host
-    /// of the address.
-    pub fn listings(&self, read: &[String]) -> Vec<Listing> {
-        let known = self.listings.iter().filter(|listing| read.contains(&listing.source));
+    /// The listings as they are stored. The vendor is the host of the address.
+    pub fn listings(&self) -> Vec<Listing> {
         let listing = |listing: &ListingAnswer| {
             Some(Listing {
                 product: stated(Some(&listing.product))?,
@@ -176,7 +174,7 @@ impl WrittenResearch {
                 url: listing.source.clone(),
             })
         };
-        known.filter_map(listing).collect()
+        self.listings.iter().filter_map(listing).collect()
     }
 }
 

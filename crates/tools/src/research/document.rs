@@ -10,12 +10,12 @@ use larder_vault::layout::is_research;
 use larder_vault::lifecycle::{Aging, ttl};
 use larder_vault::links::DualLink;
 use larder_vault::{
-    Backlink, ContentKind, Document, DocumentTime, Intent, Listing, Meta, ReputableSource, Research, Scope,
-    Score, Tag, Ttl, VaultPath, turn_name, write_json,
+    Backlink, ContentKind, Document, DocumentTime, Intent, Meta, ReputableSource, Research, Scope, Score,
+    Tag, Ttl, VaultPath, turn_name, write_json,
 };
 
 use super::CONTENT;
-use super::answers::WrittenResearch;
+use super::answers::{ListingAnswer, WrittenResearch};
 use super::claims::{PageClaims, ReadPage, host};
 use crate::context::ToolContext;
 use crate::figures::Evidence;
@@ -99,6 +99,19 @@ impl ResearchResult<'_> {
         if written.title.is_empty() {
             self.task.clone_into(&mut written.title);
         }
+        // An offer is on a page that was read, with every number of its price.
+        let offered = |listing: &ListingAnswer| {
+            let page = self.reads.iter().find(|read| read.page.url == listing.source);
+            let numbers = numbers(&listing.price);
+            page.is_some_and(|read| numbers.iter().all(|number| contains_number(number, &read.text)))
+        };
+        let before = written.listings.len();
+        written.listings.retain(offered);
+        let invented = before - written.listings.len();
+        if invented > 0 {
+            let offers = counted(invented as u64, "offer");
+            self.notes.push(format!("{offers} of the write-up dropped: no page that was read has the price"));
+        }
         if left_out > 0 {
             self.notes.push(format!(
                 "{left_out} statements of the write-up were dropped: no page states their values"
@@ -130,7 +143,7 @@ impl ResearchResult<'_> {
 
     /// The research as a document of its own. `number` is its place among those of the turn.
     fn research(self, number: usize, context: &ToolContext<'_>) -> Result<Research, ToolError> {
-        let listings = self.listings();
+        let listings = self.written.as_ref().map(WrittenResearch::listings).unwrap_or_default();
         let sources = self.sources(context)?;
         let claims = self.claims.all;
         // Evergreen facts are claims of pages, not their write-up by a model.
@@ -166,19 +179,6 @@ impl ResearchResult<'_> {
                 section: SECTION.to_owned(),
             }],
         })
-    }
-
-    /// The offers that a page supports: every number of the price is on the page.
-    fn listings(&self) -> Vec<Listing> {
-        let read: Vec<String> = self.reads.iter().map(|read| read.page.url.clone()).collect();
-        let listings = self.written.as_ref().map(|written| written.listings(&read)).unwrap_or_default();
-        let is_supported = |listing: &Listing| {
-            let page = self.reads.iter().find(|read| read.page.url == listing.url);
-            page.is_some_and(|read| {
-                numbers(&listing.price).iter().all(|number| contains_number(number, &read.text))
-            })
-        };
-        listings.into_iter().filter(is_supported).collect()
     }
 
     /// The pages with claims, and the reliability of their sites so far.
