@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_models::chat::{EmbeddingModel, ModelError};
 use larder_models::connect::Models;
 use larder_models::price::Prices;
@@ -80,17 +81,20 @@ impl Embedder {
     ///
     /// # Errors
     /// If the model fails, or takes longer than five seconds or its configured timeout.
-    pub async fn query(
-        &self,
-        query: &str,
-        observer: &dyn ProgressObserver,
-    ) -> Result<TextVector, ModelError> {
-        let text = query[..query.floor_char_boundary(LONGEST)].to_owned();
-        let limit = self.limit.min(PATIENCE);
-        let late = |_| ModelError::Timeout { provider: self.name.clone(), after: limit };
-        let made = tokio::time::timeout(limit, self.embed(&[text], observer)).await.map_err(late)?;
-        let numbers = made?.pop().unwrap_or_default();
-        Ok(TextVector { model: self.identity.clone(), numbers })
+    pub fn query<'a>(
+        &'a self,
+        query: &'a str,
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<TextVector, ModelError>> {
+        async move {
+            let text = query[..query.floor_char_boundary(LONGEST)].to_owned();
+            let limit = self.limit.min(PATIENCE);
+            let late = |_| ModelError::Timeout { provider: self.name.clone(), after: limit };
+            let made = tokio::time::timeout(limit, self.embed(&[text], observer)).await.map_err(late)?;
+            let numbers = made?.pop().unwrap_or_default();
+            Ok(TextVector { model: self.identity.clone(), numbers })
+        }
+        .boxed()
     }
 
     /// The vectors of some texts, of each of which the first 1,500 bytes count, as far as `observer` permits spending;
@@ -98,56 +102,62 @@ impl Embedder {
     ///
     /// # Errors
     /// If the model fails.
-    pub async fn texts(
-        &self,
-        texts: &[String],
-        observer: &dyn ProgressObserver,
-    ) -> Result<Vec<Option<Vec<f32>>>, ModelError> {
-        let texts: Vec<String> =
-            texts.iter().map(|text| text[..text.floor_char_boundary(LONGEST)].to_owned()).collect();
-        let mut made = Vec::new();
-        for batch in texts.chunks(BATCH) {
-            if !observer.may_spend() {
-                break;
-            }
-            match self.embed(batch, observer).await {
-                Err(error) if is_refusal(&error) => {
-                    for text in batch {
-                        match self.embed(std::slice::from_ref(text), observer).await {
-                            Err(error) if is_refusal(&error) => made.push(None),
-                            one => made.extend(one?.into_iter().map(Some)),
+    pub fn texts<'a>(
+        &'a self,
+        texts: &'a [String],
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<Vec<Option<Vec<f32>>>, ModelError>> {
+        async move {
+            let texts: Vec<String> =
+                texts.iter().map(|text| text[..text.floor_char_boundary(LONGEST)].to_owned()).collect();
+            let mut made = Vec::new();
+            for batch in texts.chunks(BATCH) {
+                if !observer.may_spend() {
+                    break;
+                }
+                match self.embed(batch, observer).await {
+                    Err(error) if is_refusal(&error) => {
+                        for text in batch {
+                            match self.embed(std::slice::from_ref(text), observer).await {
+                                Err(error) if is_refusal(&error) => made.push(None),
+                                one => made.extend(one?.into_iter().map(Some)),
+                            }
                         }
                     }
+                    vectors => made.extend(vectors?.into_iter().map(Some)),
                 }
-                vectors => made.extend(vectors?.into_iter().map(Some)),
             }
+            Ok(made)
         }
-        Ok(made)
+        .boxed()
     }
 
     /// Creates missing vectors for these turns and their research, newest first, as long as `observer` permits
     /// spending; returns how many were created. Vectors created before an error are kept.
     /// # Errors
     /// If the model or the index fails.
-    pub async fn fill(
-        &self,
-        documents: &UserDocuments,
+    pub fn fill<'a>(
+        &'a self,
+        documents: &'a UserDocuments,
         turns: RangeInclusive<u32>,
-        observer: &dyn ProgressObserver,
-    ) -> Result<u64, EmbeddingError> {
-        let mut made = 0;
-        for gists in documents.vectors().missing(&self.identity, turns)?.chunks(BATCH) {
-            if !observer.may_spend() {
-                break;
-            }
-            made += match self.make(documents, gists, observer).await {
-                Err(EmbeddingError::Model(error)) if is_refusal(&error) => {
-                    self.make_singly(documents, gists, observer, error).await?
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<u64, EmbeddingError>> {
+        async move {
+            let mut made = 0;
+            for gists in documents.vectors().missing(&self.identity, turns)?.chunks(BATCH) {
+                if !observer.may_spend() {
+                    break;
                 }
-                made => made?,
-            };
+                made += match self.make(documents, gists, observer).await {
+                    Err(EmbeddingError::Model(error)) if is_refusal(&error) => {
+                        self.make_singly(documents, gists, observer, error).await?
+                    }
+                    made => made?,
+                };
+            }
+            Ok(made)
         }
-        Ok(made)
+        .boxed()
     }
 
     async fn make(
@@ -195,24 +205,27 @@ impl Embedder {
     ///
     /// # Errors
     /// As [`fill`](Self::fill).
-    pub async fn fill_all(
-        &self,
-        documents: &UserDocuments,
-        observer: &dyn ProgressObserver,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<u64, EmbeddingError> {
-        let (mut before, mut made) = (None, 0);
-        loop {
-            let turns = documents.catalog().recent_turns(WINDOW, before, None)?;
-            let Some(first) = turns.last().map(|turn| turn.number) else { break };
-            let last = before.map_or(u32::MAX, |before: u32| before.saturating_sub(1));
-            made += self.fill(documents, first..=last, observer).await?;
-            progress(made);
-            before = Some(first);
+    pub fn fill_all<'a>(
+        &'a self,
+        documents: &'a UserDocuments,
+        observer: &'a dyn ProgressObserver,
+        progress: &'a (dyn Fn(u64) + Sync),
+    ) -> BoxFuture<'a, Result<u64, EmbeddingError>> {
+        async move {
+            let (mut before, mut made) = (None, 0);
+            loop {
+                let turns = documents.catalog().recent_turns(WINDOW, before, None)?;
+                let Some(first) = turns.last().map(|turn| turn.number) else { break };
+                let last = before.map_or(u32::MAX, |before: u32| before.saturating_sub(1));
+                made += self.fill(documents, first..=last, observer).await?;
+                progress(made);
+                before = Some(first);
+            }
+            // Done last, so that an unreachable model does not cost the vectors of its predecessor.
+            documents.vectors().retain_model(&self.identity)?;
+            Ok(made)
         }
-        // Done last, so that an unreachable model does not cost the vectors of its predecessor.
-        documents.vectors().retain_model(&self.identity)?;
-        Ok(made)
+        .boxed()
     }
 
     async fn embed(

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::{BoxFuture, FutureExt};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 
@@ -39,46 +40,51 @@ impl PlainClient {
     /// [`ModelError::NotConfigured`] if the path leads outside the base address; [`ModelError::Unreachable`] if
     /// nothing was sent; [`ModelError::Protocol`] if the connection broke or the reply is larger than 16 MiB;
     /// [`ModelError::Timeout`] if the limit passes.
-    pub async fn send(
-        &self,
+    pub fn send<'a>(
+        &'a self,
         method: Method,
-        path: &str,
+        path: &'a str,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<(StatusCode, Bytes), ModelError> {
-        let call = async {
-            let mut response = self.endpoint.forward(method, path, headers, body).await?;
-            let mut reply = Vec::new();
-            while let Some(bytes) = response.chunk().await.map_err(|error| self.endpoint.broken(&error))? {
-                reply.extend_from_slice(&bytes);
-                if reply.len() > MAX_REPLY_BYTES {
-                    let words = format!("the reply has more than {MAX_REPLY_BYTES} bytes");
-                    return Err(self.endpoint.protocol(words));
+    ) -> BoxFuture<'a, Result<(StatusCode, Bytes), ModelError>> {
+        async move {
+            let call = async {
+                let mut response = self.endpoint.forward(method, path, headers, body).await?;
+                let mut reply = Vec::new();
+                while let Some(bytes) =
+                    response.chunk().await.map_err(|error| self.endpoint.broken(&error))?
+                {
+                    reply.extend_from_slice(&bytes);
+                    if reply.len() > MAX_REPLY_BYTES {
+                        let words = format!("the reply has more than {MAX_REPLY_BYTES} bytes");
+                        return Err(self.endpoint.protocol(words));
+                    }
                 }
-            }
-            Ok((response.status(), reply.into()))
-        };
-        within(self.endpoint.name(), self.limit, call).await
+                Ok((response.status(), reply.into()))
+            };
+            within(self.endpoint.name(), self.limit, call).await
+        }
+        .boxed()
     }
 
     /// As [`PlainClient::send`], with a path only.
     ///
     /// # Errors
     /// As [`PlainClient::send`].
-    pub async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), ModelError> {
-        self.send(Method::GET, path, HeaderMap::new(), Bytes::new()).await
+    pub fn get<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<(StatusCode, Bytes), ModelError>> {
+        async move { self.send(Method::GET, path, HeaderMap::new(), Bytes::new()).await }.boxed()
     }
 
     /// Posts bytes.
     ///
     /// # Errors
     /// As [`PlainClient::send`].
-    pub async fn post_bytes(
-        &self,
-        path: &str,
+    pub fn post_bytes<'a>(
+        &'a self,
+        path: &'a str,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<(StatusCode, Bytes), ModelError> {
-        self.send(Method::POST, path, headers, body).await
+    ) -> BoxFuture<'a, Result<(StatusCode, Bytes), ModelError>> {
+        async move { self.send(Method::POST, path, headers, body).await }.boxed()
     }
 }

@@ -19,6 +19,7 @@ pub use self::releases::{
     CHAT_MODEL, CHAT_TOKENIZER, CHAT_WEIGHTS, EMBEDDING_MODEL, EMBEDDING_TOKENIZER, EMBEDDING_WEIGHTS,
     RELEASES, Release, ReleaseFile, release,
 };
+use futures::future::{BoxFuture, FutureExt};
 
 /// Environment variable that names the folder of weights.
 const FOLDER_VARIABLE: &str = "LARDER_MODELS";
@@ -147,25 +148,28 @@ impl Weights {
     ///
     /// # Errors
     /// [`WeightsError`] says what each source answered.
-    pub async fn pull(
-        &self,
-        name: &str,
-        source: &WeightSource,
-        env: &(dyn Fn(&str) -> Option<String> + Sync),
-        progress: DownloadProgress<'_>,
-    ) -> Result<PathBuf, WeightsError> {
-        let release = release(name)?;
-        if let Some(folder) = self.locate(name) {
-            return Ok(folder);
+    pub fn pull<'a>(
+        &'a self,
+        name: &'a str,
+        source: &'a WeightSource,
+        env: &'a (dyn Fn(&str) -> Option<String> + Sync),
+        progress: DownloadProgress<'a>,
+    ) -> BoxFuture<'a, Result<PathBuf, WeightsError>> {
+        async move {
+            let release = release(name)?;
+            if let Some(folder) = self.locate(name) {
+                return Ok(folder);
+            }
+            let folder = self.folders.last().map(|folder| folder.join(name)).unwrap_or_default();
+            fs::create_dir_all(&folder).map_err(io(&folder))?;
+            let _turn = wait_for_turn(&folder).await?;
+            if !is_whole(release, &folder) {
+                let pull = Pull { release, folder: &folder, client: Client::new(), env };
+                pull.from(source, progress).await?;
+            }
+            Ok(folder)
         }
-        let folder = self.folders.last().map(|folder| folder.join(name)).unwrap_or_default();
-        fs::create_dir_all(&folder).map_err(io(&folder))?;
-        let _turn = wait_for_turn(&folder).await?;
-        if !is_whole(release, &folder) {
-            let pull = Pull { release, folder: &folder, client: Client::new(), env };
-            pull.from(source, progress).await?;
-        }
-        Ok(folder)
+        .boxed()
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_core::output::Schemas;
 use larder_vault::Mode;
 use larder_vault::context::CallStatus;
@@ -51,12 +52,15 @@ impl ToolBox {
 
     /// Connects to the configured MCP servers and adds their tools. Returns a message for each problem; if a server
     /// is unreachable, only its own tools are missing.
-    pub async fn connect(&mut self) -> Vec<String> {
-        let (tools, problems) = self.servers.tools().await;
-        for tool in tools {
-            self.register(tool);
+    pub fn connect<'a>(&'a mut self) -> BoxFuture<'a, Vec<String>> {
+        async move {
+            let (tools, problems) = self.servers.tools().await;
+            for tool in tools {
+                self.register(tool);
+            }
+            problems
         }
-        problems
+        .boxed()
     }
 
     /// Adds a tool, replacing one with the same name.
@@ -80,14 +84,22 @@ impl ToolBox {
 
     /// Calls a tool. Never fails: unknown tools, invalid arguments, refusals, timeouts and oversized results become
     /// outputs whose text helps the model to correct its call.
-    pub async fn call(&self, name: &str, arguments: &Value, context: &ToolContext<'_>) -> ToolOutput {
-        let empty = json!({});
-        let arguments = if arguments.is_null() { &empty } else { arguments };
-        let Some(tool) = self.tools.get(name) else { return self.unknown(name, context.mode) };
-        match self.guarded(tool.as_ref(), arguments, context).await {
-            Ok(output) => capped(output, tool.spec()),
-            Err(error) => ToolOutput::failure(error.status(), error.to_string()),
+    pub fn call<'a>(
+        &'a self,
+        name: &'a str,
+        arguments: &'a Value,
+        context: &'a ToolContext<'a>,
+    ) -> BoxFuture<'a, ToolOutput> {
+        async move {
+            let empty = json!({});
+            let arguments = if arguments.is_null() { &empty } else { arguments };
+            let Some(tool) = self.tools.get(name) else { return self.unknown(name, context.mode) };
+            match self.guarded(tool.as_ref(), arguments, context).await {
+                Ok(output) => capped(output, tool.spec()),
+                Err(error) => ToolOutput::failure(error.status(), error.to_string()),
+            }
         }
+        .boxed()
     }
 
     async fn guarded(

@@ -1,6 +1,7 @@
 //! Summaries ahead of time: once a history has reached its soft share, a background job has the model summarize what the
 //! next step will condense, so that no run waits for it (R2-8.6). The summaries go into the cache of chunks.
 
+use futures::future::{BoxFuture, FutureExt};
 use larder_condense::{CondenseRequest, ContentType};
 use larder_core::pack::RenditionRequest;
 use larder_core::recipe::Recipe;
@@ -92,21 +93,26 @@ impl Engine {
     ///
     /// # Errors
     /// No model is reached, or the store fails.
-    pub async fn condense_history(
-        &self,
-        ahead: &CondenseHistory,
-        observer: &dyn ProgressObserver,
-    ) -> Result<(), RunError> {
-        let input = RunInput { session_id: ahead.session.clone(), ..RunInput::default() };
-        match Summarizer::new(self, self, &input, observer).prepare_chunks(ahead).await {
-            Err(SummarizerError::Run(error @ (RunError::Model { .. } | RunError::Store(_)))) => Err(error),
-            Err(SummarizerError::Store(error)) => Err(error.into()),
-            Err(error) => {
-                tracing::warn!(part = ahead.name, "condensing ahead of time failed: {error}");
-                Ok(())
+    pub fn condense_history<'a>(
+        &'a self,
+        ahead: &'a CondenseHistory,
+        observer: &'a dyn ProgressObserver,
+    ) -> BoxFuture<'a, Result<(), RunError>> {
+        async move {
+            let input = RunInput { session_id: ahead.session.clone(), ..RunInput::default() };
+            match Summarizer::new(self, self, &input, observer).prepare_chunks(ahead).await {
+                Err(SummarizerError::Run(error @ (RunError::Model { .. } | RunError::Store(_)))) => {
+                    Err(error)
+                }
+                Err(SummarizerError::Store(error)) => Err(error.into()),
+                Err(error) => {
+                    tracing::warn!(part = ahead.name, "condensing ahead of time failed: {error}");
+                    Ok(())
+                }
+                Ok(()) => Ok(()),
             }
-            Ok(()) => Ok(()),
         }
+        .boxed()
     }
 }
 

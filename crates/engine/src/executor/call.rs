@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::{BoxFuture, FutureExt};
 use larder_core::output::{self, OutputEvent, OutputStream};
 use larder_core::pack::Pack;
 use larder_models::chat::{ChatEvent, ChatModel, ChatReply, ChatRequest, ModelError};
@@ -23,21 +24,24 @@ impl Engine {
     ///
     /// # Errors
     /// If the model is not available, or does not answer.
-    pub async fn warm(&self, name: &str) -> Result<(), ModelError> {
-        let Some(spec) = self.models.table().model(name) else { return Ok(()) };
-        let request = ChatRequest {
-            model: spec.id.clone(),
-            messages: vec![Message::text(Role::User, WARMING)],
-            tools: Vec::new(),
-            schema: None,
-            grammar: None,
-            max_output: 1,
-            temperature: None,
-            timeout: spec.timeout,
-            stable_messages: 0,
-            thinking_budget: None,
-        };
-        self.models.chat(name)?.chat(&request).await.map(drop)
+    pub fn warm<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), ModelError>> {
+        async move {
+            let Some(spec) = self.models.table().model(name) else { return Ok(()) };
+            let request = ChatRequest {
+                model: spec.id.clone(),
+                messages: vec![Message::text(Role::User, WARMING)],
+                tools: Vec::new(),
+                schema: None,
+                grammar: None,
+                max_output: 1,
+                temperature: None,
+                timeout: spec.timeout,
+                stable_messages: 0,
+                thinking_budget: None,
+            };
+            self.models.chat(name)?.chat(&request).await.map(drop)
+        }
+        .boxed()
     }
 }
 

@@ -9,6 +9,7 @@ mod address;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Client, Response, Url, redirect};
 
@@ -111,31 +112,35 @@ pub enum WebError {
 ///
 /// # Errors
 /// [`WebError`]; a status that says no is none.
-pub async fn get(request: WebRequest<'_>, guard: &Guard) -> Result<WebReply, WebError> {
-    let url = visitable(request.url)?;
-    let host = url.host_str().unwrap_or_default().to_owned();
-    let address = resolve(&url, &host, guard).await?;
-    let broken = |why: String| WebError::Broken { host: host.clone(), why };
-    let client = pinned(&host, address).map_err(broken)?;
-    let sent = client
-        .get(url.clone())
-        .header(ACCEPT, request.accept)
-        .header(ACCEPT_ENCODING, "identity")
-        .send()
-        .await
-        .map_err(|error| broken(crate::http::chain(&error)))?;
-    let headers = sent.headers().clone();
-    let status = sent.status().as_u16();
-    let packed =
-        text_of(&headers, CONTENT_ENCODING.as_str()).filter(|how| !how.eq_ignore_ascii_case("identity"));
-    if let Some(encoding) = packed {
-        return Err(WebError::Encoded { host, encoding });
+pub fn get<'a>(request: WebRequest<'a>, guard: &'a Guard) -> BoxFuture<'a, Result<WebReply, WebError>> {
+    async move {
+        let url = visitable(request.url)?;
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let address = resolve(&url, &host, guard).await?;
+        let broken = |why: String| WebError::Broken { host: host.clone(), why };
+        let client = pinned(&host, address).map_err(broken)?;
+        let sent = client
+            .get(url.clone())
+            .header(ACCEPT, request.accept)
+            .header(ACCEPT_ENCODING, "identity")
+            .send()
+            .await
+            .map_err(|error| broken(crate::http::chain(&error)))?;
+        let headers = sent.headers().clone();
+        let status = sent.status().as_u16();
+        let packed =
+            text_of(&headers, CONTENT_ENCODING.as_str()).filter(|how| !how.eq_ignore_ascii_case("identity"));
+        if let Some(encoding) = packed {
+            return Err(WebError::Encoded { host, encoding });
+        }
+        let (body, truncated) =
+            read(sent, request.limit).await.map_err(|(bytes, why)| WebError::Cut { host, bytes, why })?;
+        let location =
+            text_of(&headers, LOCATION.as_str()).and_then(|to| url.join(&to).ok()).map(String::from);
+        let content_type = text_of(&headers, CONTENT_TYPE.as_str());
+        Ok(WebReply { status, content_type, location, body, truncated, peer: address.ip() })
     }
-    let (body, truncated) =
-        read(sent, request.limit).await.map_err(|(bytes, why)| WebError::Cut { host, bytes, why })?;
-    let location = text_of(&headers, LOCATION.as_str()).and_then(|to| url.join(&to).ok()).map(String::from);
-    let content_type = text_of(&headers, CONTENT_TYPE.as_str());
-    Ok(WebReply { status, content_type, location, body, truncated, peer: address.ip() })
+    .boxed()
 }
 
 /// A client for servers that the settings name: it follows no redirect.
