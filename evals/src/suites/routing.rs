@@ -1,8 +1,8 @@
 //! The router on requests that someone who saw no factor labelled with the smallest tier that suffices.
 //!
-//! Two sets: `requests.jsonl`, made so that length and form do not betray the tier, and `week.jsonl`, as requests arrive in
-//! an ordinary week. Weights were fitted on the requests of the first that `development.txt` names, those whose SHA-256 of
-//! the id ends in an even byte. The total is that of the default preset on the others.
+//! Two sets: `requests.jsonl`, as requests arrive in an ordinary week, and `hard.jsonl`, made so that length and form do
+//! not betray the tier. Weights were fitted on the requests that the lists of development name, those whose SHA-256 of the
+//! id ends in an even byte. The total is that of the default preset on the other half of the first set.
 
 use std::collections::BTreeSet;
 
@@ -18,15 +18,15 @@ use crate::report::{Better, Report, ReportColumn};
 
 const REQUESTS: &str = include_str!("../../routing/requests.jsonl");
 const DEVELOPMENT: &str = include_str!("../../routing/development.txt");
-const WEEK: &str = include_str!("../../routing/week.jsonl");
-const WEEK_DEVELOPMENT: &str = include_str!("../../routing/week-development.txt");
+const HARD: &str = include_str!("../../routing/hard.jsonl");
+const HARD_DEVELOPMENT: &str = include_str!("../../routing/hard-development.txt");
 /// The models of a conversation product, whose large model costs three times what the small one does (R4-1.4, R4-1.5).
 const TABLE: &str = include_str!("../../../cookbook/models/conversation.toml");
 /// Tokens of a picture, and of the definition of a tool.
 const IMAGE: usize = 1000;
 const TOOL: usize = 150;
 /// Thresholds next to that of the preset.
-const CURVE: [f64; 6] = [4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
+const CURVE: [f64; 5] = [5.0, 6.0, 6.5, 7.5, 8.0];
 /// Shuffles whose mean counts.
 const SHUFFLES: usize = 50;
 /// Points by which shuffled factor scores must be worse.
@@ -72,7 +72,7 @@ pub(super) fn measure() -> Result<Report, Failure> {
     let (default, seed) = (preset("default")?, preset("seed")?);
     let table = ModelTable::parse(TABLE).map_err(|error| format!("{error:?}"))?;
     let (fitted, held) = halves(REQUESTS, DEVELOPMENT)?;
-    let (week_development, week) = halves(WEEK, WEEK_DEVELOPMENT)?;
+    let (fitted_hard, held_hard) = halves(HARD, HARD_DEVELOPMENT)?;
     let cases = |preset: &Preset, requests: &[Labelled]| -> Result<Vec<Case>, Failure> {
         requests.iter().map(|request| case(preset, &table, request)).collect()
     };
@@ -80,14 +80,11 @@ pub(super) fn measure() -> Result<Report, Failure> {
     let threshold = default.tiers.iter().filter_map(|tier| tier.from).next_back().unwrap_or_default();
     let routed = |cases: &[Case]| figures(cases, |case| f64::from(u8::from(case.decision.tier == "large")));
     let total = routed(&held_back);
-    let week_cases = cases(default, &week)?;
     let mut rows = vec![
         ("seed".to_owned(), routed(&cases(seed, &held)?)),
         ("development half".to_owned(), routed(&cases(default, &fitted)?)),
-        ("week".to_owned(), routed(&week_cases)),
-        ("week, as labelled".to_owned(), figures(&week_cases, |case| f64::from(u8::from(case.needs_large)))),
-        ("week, always small".to_owned(), figures(&week_cases, |_| 0.0)),
-        ("week, development half".to_owned(), routed(&cases(default, &week_development)?)),
+        ("hard set".to_owned(), routed(&cases(default, &held_hard)?)),
+        ("hard set, development half".to_owned(), routed(&cases(default, &fitted_hard)?)),
     ];
     rows.extend(CURVE.map(|from| {
         let row = figures(&held_back, |case| f64::from(u8::from(case.decision.score >= from)));
