@@ -72,7 +72,7 @@ impl PlainClient {
     /// # Errors
     /// As [`PlainClient::send`].
     pub fn get<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<(StatusCode, Bytes), ModelError>> {
-        async move { self.send(Method::GET, path, HeaderMap::new(), Bytes::new()).await }.boxed()
+        self.send(Method::GET, path, HeaderMap::new(), Bytes::new())
     }
 
     /// Posts bytes.
@@ -85,6 +85,6 @@ impl PlainClient {
         headers: HeaderMap,
         body: Bytes,
     ) -> BoxFuture<'a, Result<(StatusCode, Bytes), ModelError>> {
-        async move { self.send(Method::POST, path, headers, body).await }.boxed()
+        self.send(Method::POST, path, headers, body)
     }
 }

@@ -179,7 +179,7 @@ fn a_value_is_that_of_the_row_and_the_column_that_a_clause_names() {
     );
     let known = "| Region | 2024 | 2025 |\n|---|---|---|\n| North | 410 | 480 |\n| South | 275 | 260 |\n\n";
     check(known, &[("North had 410 in 2025.", "410"), ("North had 480 in 2025.", "")]);
-    let known = "| Plan | Users | Storage | Boards |\n|---|---|---|---|\n| Basic | 5 | 10 GB | 3 |\n| Team | 20 | 50 GB | 8 |\n";
+    let known = "| Plan | Users | Storage | Boards |\n|---|---|---|---|\n| Basic | 5 | 10 GB | 3 |\n| Team | 10 | 50 GB | 8 |\n";
     check(known, &[("Users on the Basic plan get 10 GB.", ""), ("Basic users have 3 boards.", "")]);
 }
 

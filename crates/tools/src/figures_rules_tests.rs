@@ -236,6 +236,10 @@ fn a_former_price_is_not_the_present_one() {
     }
     check("Regular price: €299.00", &[("The tent costs €299.00.", "")]);
     check(
+        "# Mat\n\nRegular price €49.00 Sale price €39.00\n\n# Tent\n\nRegular price €299.00",
+        &[("The tent costs €299.00.", ""), ("The mat costs €49.00.", "€49.00")],
+    );
+    check(
         "Helmet: was $30, now $25.",
         &[("It costs $30.", "$30"), ("It was $30.", ""), ("It costs $25.", "")],
     );

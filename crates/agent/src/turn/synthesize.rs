@@ -68,7 +68,9 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let now = cx.clock.last().to_string();
     let unsupported = if is_absence { Vec::new() } else { known.unsupported(&answer, &now) };
     for value in &unsupported {
-        cx.events.warn(format!("the answer states {value:?}, which none of its documents states so"));
+        cx.events.warn(format!(
+            "the answer states {value:?}, which is not in its documents, or not as the answer has it"
+        ));
     }
     let checklist = checklist(&answer, &unsupported, cites);
     let preview = preview(&cx.document.condenser, &answer);

@@ -44,7 +44,7 @@ impl DiagnosticCode {
             Self::Syntax => {
                 "quote a value that contains `: ` or ` #` or begins with a sign; indent with spaces"
             }
-            Self::Empty => "omit it, or give it a value",
+            Self::Empty => "give it a value, or omit it if it is not required",
             Self::Duplicate => "remove one of the two",
             _ => "",
         }

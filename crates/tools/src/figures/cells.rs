@@ -134,11 +134,12 @@ impl Table {
         let mut values = numbers(clause).filter(|(at, _)| !is_of_name(*at));
         let value = values.next().filter(|_| values.next().is_none())?;
         let has = |cell: &(usize, usize)| self.numbers.get(cell).is_some_and(|cell| cell.contains(&value.1));
-        let in_row =
-            || self.like_rows.contains(&row) && (0..self.columns.len()).any(|other| has(&(row, other)));
         let in_column =
             || self.like_columns.contains(&column) && (0..self.rows.len()).any(|other| has(&(other, column)));
-        (!has(&(row, column)) && (in_row() || in_column())).then_some(value)
+        let is_of_row = (0..self.columns.len()).any(|other| has(&(row, other)));
+        // `Users on the Basic plan get 10 GB` names a column in passing and takes the value from another of the row.
+        let is_wrong = if is_of_row { self.like_rows.contains(&row) } else { in_column() };
+        (!has(&(row, column)) && is_wrong).then_some(value)
     }
 }
 

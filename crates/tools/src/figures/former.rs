@@ -31,7 +31,7 @@ const FORMER: [&str; 22] = [
     "antes",
     "precio anterior",
 ];
-/// The same in a text that also states one of [`REDUCED`].
+/// The same where one of [`REDUCED`] is beside them.
 const FORMER_IF_REDUCED: [&str; 6] =
     ["list price", "regular price", "normal price", "normalpreis", "listenpreis", "regulärer preis"];
 const REDUCED: [&str; 9] = [
@@ -142,6 +142,8 @@ const PAST_BEGINS: [&str; 13] = [
 ];
 /// Bytes between such words and a value.
 const NEAR: usize = 32;
+/// Bytes between a regular price and a reduced one.
+const BESIDE: usize = 120;
 /// Bytes of a clause before and after a value.
 const CLAUSE: usize = 500;
 
@@ -152,9 +154,7 @@ impl Former {
     /// Those among these numbers of a text.
     pub(super) fn of(text: &str, numbers: &[(usize, i128)]) -> Self {
         let struck = struck(text);
-        let lower = text.to_lowercase();
-        let is_reduced = REDUCED.iter().any(|reduced| lower.contains(reduced));
-        let is_former = |at: usize| is_in(&struck, at) || is_former(text, at, is_reduced);
+        let is_former = |at: usize| is_in(&struck, at) || is_former(text, at);
         let (former, others): (Vec<_>, Vec<_>) = numbers.iter().partition(|(at, _)| is_former(*at));
         let others: BTreeSet<i128> = others.into_iter().map(|(_, number)| number).collect();
         Self(former.into_iter().map(|(_, number)| number).filter(|number| !others.contains(number)).collect())
@@ -197,7 +197,7 @@ fn is_in(ranges: &[Range<usize>], at: usize) -> bool {
 }
 
 /// Whether a number follows a word such as `was` at the start of a sentence, or another that says the same anywhere.
-fn is_former(text: &str, at: usize, is_reduced: bool) -> bool {
+fn is_former(text: &str, at: usize) -> bool {
     let near = (at.saturating_sub(NEAR)..at).find(|start| text.is_char_boundary(*start)).unwrap_or(at);
     let before = text[near..at].rsplit(['\n', '.', ';', '(', '[', ',', '|']).next().unwrap_or_default();
     if !before.contains(char::is_alphabetic) {
@@ -220,5 +220,14 @@ fn is_former(text: &str, at: usize, is_reduced: bool) -> bool {
     };
     is_whole && is_was && was.len() < NEAR / 2
         || FORMER.iter().any(says)
-        || is_reduced && FORMER_IF_REDUCED.iter().any(says)
+        || FORMER_IF_REDUCED.iter().any(says) && is_reduced(text, at)
+}
+
+/// Whether the paragraph of a number states a reduced price near it: that of another product lowers no price.
+fn is_reduced(text: &str, at: usize) -> bool {
+    let near = window(text, &(at..at), BESIDE);
+    let (before, after) = (&text[near.start..at], &text[at..near.end]);
+    let before = before.rsplit("\n\n").next().unwrap_or_default().to_lowercase();
+    let after = after.split("\n\n").next().unwrap_or_default().to_lowercase();
+    REDUCED.iter().any(|reduced| before.contains(reduced) || after.contains(reduced))
 }

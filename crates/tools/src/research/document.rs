@@ -109,8 +109,9 @@ impl ResearchResult<'_> {
         written.listings.retain(offered);
         let invented = before - written.listings.len();
         if invented > 0 {
-            let offers = counted(invented as u64, "offer");
-            self.notes.push(format!("{offers} of the write-up dropped: no page that was read has the price"));
+            self.notes.push(format!(
+                "offers dropped: {invented}; no page at their address was read, or it lacks their price"
+            ));
         }
         if left_out > 0 {
             self.notes.push(format!(

@@ -111,7 +111,7 @@ async fn claims_count_if_their_quotes_exist() {
     );
     assert_eq!(research.expires.unwrap().to_string(), "2026-01-05T16:00:00Z", "6 hours (R1-4.8)");
     assert_eq!(research.listings.len(), 1, "{:?}", research.listings);
-    assert!(words(&output).contains("2 offers of the write-up dropped"), "{}", words(&output));
+    assert!(words(&output).contains("offers dropped: 2"), "{}", words(&output));
     assert_eq!((research.listings[0].price.as_str(), research.listings[0].in_stock), ("$649", Stock::Yes));
     assert_eq!(research.sources.len(), 2);
     let at = fixture.turn.research();
