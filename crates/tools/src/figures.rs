@@ -287,7 +287,18 @@ fn places_of_prices(text: &str) -> Vec<Range<usize>> {
 
 /// Whether a text states a price, with its currency before or after it.
 pub fn states_price(text: &str) -> bool {
-    !prices(text).is_empty()
+    let tables = Tables::of(text);
+    !prices(text).is_empty() || numbers(text).any(|(at, _)| amounts::is_money(text, &tables, at))
+}
+
+/// Whether a text states each number of a price as one, and in its currency: a year or a house number is no price.
+pub fn has_price(text: &str, price: &str) -> bool {
+    let tables = Tables::of(text);
+    let is_price =
+        |at: usize| amounts::is_money(text, &tables, at) || amounts::is_called_price(text, &tables, at);
+    let mut asked = numbers(price);
+    asked.all(|(_, number)| numbers(text).any(|(at, other)| other == number && is_price(at)))
+        && are_stated(text, &[&format!("It costs {price}.")]) == [true]
 }
 
 /// Whether a text calls an amount of money a price, a cost or the like.

@@ -458,6 +458,23 @@ fn every_currency_is_one() {
         assert_eq!(unsupported(known, answer), Vec::<String>::new(), "no currency: {answer}");
     }
     assert!(!states_price("Ziehzeit 30 Sek., Länge 20 ft"));
+    for price in
+        ["CHF 329.00", "NOK 329,00", "SEK 329", "USD 329.00", "EUR 329", "A$329", "Rs. 329", "329 zł"]
+    {
+        assert!(states_price(&format!("The garden chair Vela: {price}")), "{price}");
+    }
+}
+
+#[test]
+fn a_price_is_stated_as_one() {
+    let page =
+        "Golden Syrian hamster: $24.50\nCage\nPrice 1,250\nBred at 14 Mill Lane since 1998. Food: £3.10";
+    for price in ["$24.50", "$24.5", "24,50 $", "USD 24.50", "1250", "£3.10", ""] {
+        assert!(has_price(page, price), "{price}");
+    }
+    for price in ["$14", "$1998", "£24.50", "$24.50 thousand", "twenty dollars", "$31.00"] {
+        assert!(!has_price(page, price), "{price}");
+    }
 }
 
 #[test]

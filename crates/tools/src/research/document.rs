@@ -18,8 +18,7 @@ use super::CONTENT;
 use super::answers::{ListingAnswer, WrittenResearch};
 use super::claims::{PageClaims, ReadPage, host};
 use crate::context::ToolContext;
-use crate::figures::Evidence;
-use crate::quotes::{contains_number, numbers};
+use crate::figures::{Evidence, has_price};
 use crate::spec::{ToolError, ToolOutput};
 
 /// Where the research is used, for its backlink (R1-4.10).
@@ -99,11 +98,10 @@ impl ResearchResult<'_> {
         if written.title.is_empty() {
             self.task.clone_into(&mut written.title);
         }
-        // An offer is on a page that was read, with every number of its price.
+        // An offer is on a page that was read, with its price as a price.
         let offered = |listing: &ListingAnswer| {
             let page = self.reads.iter().find(|read| read.page.url == listing.source);
-            let numbers = numbers(&listing.price);
-            page.is_some_and(|read| numbers.iter().all(|number| contains_number(number, &read.text)))
+            page.is_some_and(|read| has_price(&read.text, &listing.price))
         };
         let before = written.listings.len();
         written.listings.retain(offered);
