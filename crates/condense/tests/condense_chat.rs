@@ -166,6 +166,51 @@ fn decisions_requests_and_failures_precede_output_that_repeats_itself() {
 }
 
 #[test]
+fn a_failure_that_an_assistant_reports_is_kept_whatever_the_query_is() {
+    let words: Vec<&str> =
+        "the parser reads an order from its queue and the table has a column for each buffer while stream \
+                            and lexer walk over the ledger with a cursor in a quiet thread"
+            .split(' ')
+            .collect();
+    let mut state = 9_u32;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) as usize % below
+    };
+    let mut prose = |paragraphs: usize| -> String {
+        let mut text = String::new();
+        for _ in 0..paragraphs {
+            for _ in 0..13 {
+                let said: Vec<&str> = (0..7 + next(9)).map(|_| words[next(words.len())]).collect();
+                text += &format!("It is {}. ", said.join(" "));
+            }
+            text += "\n\n";
+        }
+        text
+    };
+    for report in [
+        "error[E0308]: mismatched types in export.rs line 42",
+        "The build failed with error[E0308]: mismatched types in export.rs line 42.",
+        "```text\nerror[E0308]: mismatched types\n  --> src/export.rs:42:9\n```",
+    ] {
+        let mut turns = vec![("user", "Build the CSV export.".to_owned())];
+        for n in 1..46 {
+            let said = if n == 11 { format!("{}{report}\n\n{}", prose(n), prose(n + 50)) } else { prose(n) };
+            turns.push((if n % 2 == 1 { "assistant" } else { "user" }, said));
+        }
+        let entries = turns.iter().zip(1..).map(|((role, text), number)| Entry {
+            number,
+            role: if *role == "user" { Role::User } else { Role::Assistant },
+            text,
+            calls: &[],
+        });
+        let text = transcript::write(&entries.collect::<Vec<_>>()).0;
+        let condensed = condensed(&text, 3_800, Some(&turns[44].1));
+        assert!(condensed.text.contains("E0308"), "{report}");
+    }
+}
+
+#[test]
 fn older_talk_goes_first_and_gaps_name_messages() {
     for text in writings(&turns(46)) {
         let condensed = condensed(&text, Counter::o200k().count(&text) / 4, None);

@@ -1,6 +1,6 @@
-//! Requests, decisions with their reasons, what the user rules out, fixes, open items, failures, and calls that changed
-//! something, of the messages that are not protected: a share of the target is reserved for each kind, newest first, since
-//! a reader of the summary must know them whatever the query is.
+//! Requests, decisions with their reasons, what the user rules out, fixes, open items, failures and reports of them, and
+//! calls that changed something, of the messages that are not protected: a share of the target is reserved for each kind,
+//! newest first, since a reader of the summary must know them whatever the query is.
 //!
 //! Knows pieces and what kind each is of; `cues` knows the words.
 
@@ -17,8 +17,8 @@ use crate::types::logs::explains;
 use larder_text::transcript;
 
 /// The share of the target, in per cent, reserved for each kind; what one leaves, the next may use.
-const SHARES: [(Kind, usize); 4] =
-    [(Kind::Request, 8), (Kind::Decision, 16), (Kind::Failure, 10), (Kind::Change, 12)];
+const SHARES: [(Kind, usize); 5] =
+    [(Kind::Request, 8), (Kind::Decision, 16), (Kind::Failure, 10), (Kind::Change, 12), (Kind::Report, 6)];
 /// Tokens of a speaker and a mark, which a piece on its own brings along.
 const OVERHEAD: f32 = 24.0;
 /// A longer message of the user is material, not a request, in bytes.
@@ -34,6 +34,7 @@ enum Kind {
     Decision,
     Failure,
     Change,
+    Report,
 }
 
 /// The significant pieces of a conversation.
@@ -62,7 +63,7 @@ impl Significant {
             let kind = self.kind(message, &pieces[at], said(at));
             let mut end = at + 1;
             match kind {
-                Some(Kind::Failure) => {
+                Some(Kind::Failure | Kind::Report) => {
                     let details = (end..of.end).take(MAX_DETAILS);
                     end += details.take_while(|&next| explains(said(next))).count();
                 }
@@ -90,7 +91,7 @@ impl Significant {
             Speaker::User => {
                 (message.range.len() <= LONGEST_REQUEST && cues::worth(said) >= 1.0).then_some(Kind::Request)
             }
-            _ => None,
+            _ => overlaps(&self.errors, &piece.range).then_some(Kind::Report),
         }
     }
 
