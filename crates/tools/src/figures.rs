@@ -287,8 +287,13 @@ fn places_of_prices(text: &str) -> Vec<Range<usize>> {
 
 /// Whether a text states a price, with its currency before or after it.
 pub fn states_price(text: &str) -> bool {
+    !prices(text).is_empty()
+}
+
+/// Whether a text states an amount of money, also with the name of the currency in front (`EUR 329`) or over a column.
+pub fn states_money(text: &str) -> bool {
     let tables = Tables::of(text);
-    !prices(text).is_empty() || numbers(text).any(|(at, _)| amounts::is_money(text, &tables, at))
+    states_price(text) || numbers(text).any(|(at, _)| amounts::is_money(text, &tables, at))
 }
 
 /// Whether a text states each number of a price as one, and in its currency: a year or a house number is no price.

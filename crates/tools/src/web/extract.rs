@@ -135,7 +135,7 @@ impl Wanted {
         let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
         let counts = |line: &str| line.contains(|char: char| matches!(char, '1'..='9'));
         Self {
-            products: lacks("price") && figures::states_price(&lines.join("\n")),
+            products: lacks("price") && figures::states_money(&lines.join("\n")),
             comments: lacks("top_comments") && short.iter().any(|line| says(line, &COMMENTS) && counts(line)),
             specifications: lacks("specifications")
                 && lacks("tables")
