@@ -41,6 +41,7 @@ const FIRST: &str = "How many pages has the thread of the pump?";
 const VISIT: &str = "Visit the short address of the pump";
 const FOLLOW_UP: &str = "What was the price of the pump?";
 const WHEN: &str = "What was the price of the pump, and on which day?";
+const STOCK: &str = "Is the pump still in stock?";
 
 /// A shop on the web, and the model that visits it; `price` is what the model copies from the page.
 fn shop(price: &'static str) -> Shop {
@@ -63,12 +64,13 @@ fn shop_after(turns: u32, price: &'static str) -> Shop {
 fn reply(seen: &Seen, visit: u32, price: &str) -> String {
     let text = seen.json()["messages"].to_string();
     if text.contains("You copy structured values from a web page") {
-        let product = json!({"name": "Rule 1100 pump", "price": price, "stock": "unknown", "quote": price});
+        let product = json!({"name": "Rule 1100 pump", "price": price, "quote": price});
         return json!({"products": [product], "comments": [], "specifications": []}).to_string();
     }
     let short = format!("http://{}/short", seen.header("host").unwrap());
     let (role, prompt) = asked(seen);
-    let asks = [SHIPPING, FOLLOW_UP, WHEN, COUNT, FIRST].into_iter().find(|query| prompt.contains(query));
+    let asks =
+        [SHIPPING, FOLLOW_UP, STOCK, WHEN, COUNT, FIRST].into_iter().find(|query| prompt.contains(query));
     match role {
         Role::Coordinator if prompt.contains(VISIT) && !prompt.contains("Iteration 1") => {
             call("web.visit", &json!({"url": short})).to_string()
@@ -150,6 +152,11 @@ fn follow_up(shop: &Shop, before: u32) {
     assert!(gathered.contains("From the capture of") && gathered.contains("$74.00"), "{gathered}");
     assert!(gathered.contains("a warranty of three years against"), "{gathered}");
     assert_eq!(visits(shop), 1, "the capture answers");
+    shop.ok(&["turn", STOCK]);
+    let context = file(shop, &(before + 3).to_string(), "context.md");
+    let gathered = context.split("## 3. Task Plan").next().unwrap();
+    let says = "and may have changed since; how it is now: http://127.0.0.1:";
+    assert!(gathered.contains(says), "R1-14.7: {gathered}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use larder_engine::inputs::InputDocument;
 use larder_retrieval::{
-    Candidates, Grant, LinkExpansion, LinkToFollow, ResearchCandidate, Retrieval, SMALL_PAGE, WHOLE,
+    Candidates, Grant, LinkExpansion, LinkToFollow, PageLevel, ResearchCandidate, Retrieval, SMALL_PAGE,
+    WHOLE,
 };
 use larder_store::UserDocuments;
 use larder_text::tokens::Counter;
@@ -58,8 +59,6 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     documents.extend(gathered_documents::preferences(&found, turns.documents.place()));
     let mut shown = shown(&turns.documents, &found, &followed)?;
     let asked = [cx.document.asked().unwrap_or_default(), cx.query().to_owned()].join("\n");
-    // Section 2 is evidence for the answer whatever that says, so old prices, which need their day, have no place there.
-    let current = |name: &str, text: String| old_prices::evidence(&turns.documents, (name, text), now, "");
     let turns_found = found.turn_index.iter().map(|turn| (turn.context.to_string(), turn.line()));
     let read = documents.iter().chain(candidates.iter().filter(|document| document.input != "turn_index"));
     let read = read.map(|document| (document.name.clone(), document.text.to_string()));
@@ -80,7 +79,7 @@ pub(super) async fn run(cx: &mut PhaseContext<'_>) -> Result<PhaseOutcome, Stop>
     let is_meant = cx.state.analysis.as_ref().is_some_and(|analysis| analysis.content_reference.is_some());
     gathered.information = read.stated(&gathered.information, now, cx.events);
     let compiled = gathered.information.clone();
-    add_page(&mut gathered, &found, is_meant, &counter, current);
+    add_page(&mut gathered, &found, is_meant, &counter, (&turns.documents, now));
     add_publications(&mut gathered, &found);
     cx.state.unstated = unstated(&gathered, &compiled, &read.names);
     cx.state.old_days = read.days;
@@ -356,9 +355,12 @@ fn add_page(
     found: &Candidates,
     is_meant: bool,
     counter: &Counter,
-    current: impl Fn(&str, String) -> String,
+    (documents, now): (&UserDocuments, DocumentTime),
 ) {
     let Some(page) = &found.page else { return };
+    let file = page.document.as_str();
+    // Section 2 is evidence for the answer whatever that says, so old prices, which need their day, have no place there.
+    let current = |text: String| old_prices::evidence(documents, (file, text), now, "");
     let is_captured = page.document.name() != "context.md";
     let is_named = |gathered: &GatheredContext, file: &VaultPath| {
         gathered.references.iter().any(|reference| reference.link.file == *file)
@@ -380,10 +382,9 @@ fn add_page(
         refer(gathered, &page.document);
     }
     if let Some(answer) = page.captured(CAPTURED_ANSWER, counter) {
-        let answer = current(page.document.as_str(), answer);
-        let mut said: Vec<String> = vec![answer.trim().to_owned()];
+        let mut said: Vec<String> = vec![current(answer).trim().to_owned()];
         if let Some(whole) = whole {
-            let text = current(page.document.as_str(), whole.text.clone());
+            let text = current(whole.text.clone());
             said.extend(
                 Some(text.trim()).filter(|text| !text.is_empty()).map(|text| format!("{WHOLE}\n{text}")),
             );
@@ -394,7 +395,13 @@ fn add_page(
             gathered.information += &format!("\n\nFrom the capture of {}:\n{said}", page.source_url);
         }
     }
-    if !gathered.information.contains(&page.source_url) {
+    if page.level == PageLevel::Navigate {
+        gathered.information += &format!(
+            "\n\nThe page was captured on {} and may have changed since; how it is now: {}",
+            page.captured_at.day(),
+            page.source_url
+        );
+    } else if !gathered.information.contains(&page.source_url) {
         gathered.information += &format!("\n\nAddress of the captured page: {}", page.source_url);
     }
 }

@@ -1,8 +1,9 @@
 //! Chooses renditions for the parts of one slot: a multiple-choice knapsack, solved on each ladder's convex hull.
 //!
-//! Priorities are strict: a tier is raised as far as possible before the next lower one receives anything. Within a
-//! tier, the step with the best value per token is taken first; ties go to the earlier part. Knows costs and values
-//! only, no texts.
+//! Priorities are strict for whole parts: a tier that fits whole is whole before the next lower one receives anything.
+//! One that must be condensed anyway leaves a share of the tokens to the tiers below, as far as they need it: the second
+//! half of a long log is worth less than all that stands after it. Within a tier, the step with the best value per token
+//! is taken first; ties go to the earlier part. Knows costs and values only, no texts.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -11,6 +12,12 @@ use super::slot::Overflow;
 
 /// With fewer tokens than this, a condensed rendition is not worth its header and markers.
 pub(super) const MIN_CONDENSED: usize = 64;
+/// The tier of protected parts, before every priority.
+pub(super) const PROTECTED_TIER: u8 = 255;
+/// A tier that is condensed leaves one part in this many of the tokens to the tiers below, if they need as many;
+/// protected parts leave less.
+const LEFT_BELOW: usize = 2;
+const LEFT_BELOW_PROTECTED: usize = 8;
 /// The value of a pointer as a share of the whole text: it shows that something exists and how to read it.
 const POINTER_VALUE: f64 = 0.05;
 
@@ -208,10 +215,45 @@ pub(super) fn choose(parts: &[Competitor<'_>], overflow: Overflow, budget: usize
             (*choice, left) = (least, rest);
         }
     }
+    for (tier, members) in &tiers {
+        let kept = left_below(parts, overflow, *tier, &choices, left);
+        left -= kept;
+        raise_tier(parts, overflow, members, &mut choices, &mut left);
+        left += kept;
+    }
+    // What those below did not need after all.
     for members in tiers.values() {
         raise_tier(parts, overflow, members, &mut choices, &mut left);
     }
     choices
+}
+
+/// The tokens of `left` that a tier leaves to the tiers below: none if it fits whole, or is not protected and cannot be
+/// condensed.
+fn left_below(
+    parts: &[Competitor<'_>],
+    overflow: Overflow,
+    Reverse(tier): Reverse<u8>,
+    choices: &[Choice],
+    left: usize,
+) -> usize {
+    let (mut own, mut below) = (0usize, 0usize);
+    let mut condenses = false;
+    for (part, &choice) in parts.iter().zip(choices) {
+        let needed = part.ladder.size.saturating_sub(part.ladder.cost(choice));
+        match part.tier.cmp(&tier) {
+            Ordering::Less => below = below.saturating_add(needed),
+            Ordering::Equal => {
+                own = own.saturating_add(needed);
+                condenses |= part.ladder.least_condensed(overflow).is_some();
+            }
+            Ordering::Greater => {}
+        }
+    }
+    if own <= left || !condenses && tier != PROTECTED_TIER {
+        return 0;
+    }
+    below.min(left / if tier == PROTECTED_TIER { LEFT_BELOW_PROTECTED } else { LEFT_BELOW })
 }
 
 fn raise_tier(
@@ -360,6 +402,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_condensed_anyway_leaves_room_for_the_tiers_below() {
+        let ladders = [ladder(53_000, 90), ladder(30_000, 85), ladder(2_000, 80), ladder(20, 75)];
+        let choices = choose(&ladders, Overflow::LADDER, 15_000);
+        assert!(matches!(choices[0], Choice::Condensed(7_500..)), "{choices:?}");
+        assert!(matches!(choices[1], Choice::Condensed(3_000..)), "{choices:?}");
+        assert_eq!(choices[2..], [Choice::Whole; 2]);
+        assert!(total(&ladders, &choices) > 14_900, "what those below do not need goes back: {choices:?}");
+    }
+
+    #[test]
     fn equal_parts_share_what_there_is() {
         let ladders = vec![ladder(1000, 1); 4];
         let choices = choose(&ladders, Overflow::LADDER, 2000);
@@ -425,7 +477,7 @@ mod tests {
     fn where_nothing_may_be_dropped_every_part_is_there_before_one_is_larger() {
         let ladders = [ladder(1000, 1), ladder(1000, 2)];
         let overflow = Overflow { drop: false, ..Overflow::LADDER };
-        assert_eq!(choose(&ladders, overflow, 1010), [Choice::Pointer, Choice::Condensed(980)]);
+        assert_eq!(choose(&ladders, overflow, 1040), [Choice::Pointer, Choice::Whole]);
         let choices = choose(&ladders, Overflow { point: false, ..overflow }, 1010);
         assert!(matches!(choices[..], [Choice::Condensed(least), Choice::Condensed(more)] if least < more));
         assert!(total(&ladders, &choices) <= 1010);

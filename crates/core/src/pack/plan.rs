@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::allot::{Demand, allot};
-use super::choose::{Choice, Competitor, choose, is_crowded};
+use super::choose::{Choice, Competitor, PROTECTED_TIER, choose, is_crowded};
 use super::compose::{Planned, Standing};
 use super::packing::Packing;
 use super::part::Protection;
@@ -14,34 +14,6 @@ use larder_condense::CondenseError;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
-
-/// Protected parts come before every priority.
-const PROTECTED_TIER: u8 = 255;
-/// Where protected parts need more than a whole slot, the others keep one part in this many of it, if they need as much.
-const OTHERS_SHARE: usize = 8;
-
-/// Chooses renditions within `budget`. Protected parts are protected up to their share: where they do not fit
-/// anyway, some of the slot is left to the others.
-fn choose_with_share(free: &[Competitor<'_>], overflow: Overflow, budget: usize) -> Vec<Choice> {
-    let size = |one: &Competitor<'_>| one.ladder.size;
-    let is_protected = |one: &&Competitor<'_>| one.tier == PROTECTED_TIER;
-    let protected = free.iter().filter(is_protected).map(size).fold(0, usize::saturating_add);
-    let all = free.iter().map(size).fold(0, usize::saturating_add);
-    let others = (all - protected).min(budget / OTHERS_SHARE);
-    if protected <= budget || others == 0 {
-        return choose(free, overflow, budget);
-    }
-    let (first, rest): (Vec<_>, Vec<_>) = free.iter().cloned().partition(|one| one.tier == PROTECTED_TIER);
-    let first_chosen = choose(&first, overflow, budget - others);
-    let used: usize = first.iter().zip(&first_chosen).map(|(one, &choice)| one.ladder.cost(choice)).sum();
-    let rest_chosen = choose(&rest, overflow, budget.saturating_sub(used));
-    let (mut first, mut rest) = (first_chosen.into_iter(), rest_chosen.into_iter());
-    let chosen = |one: &Competitor<'_>| {
-        let next = if one.tier == PROTECTED_TIER { first.next() } else { rest.next() };
-        next.unwrap_or(Choice::Absent)
-    };
-    free.iter().map(chosen).collect()
-}
 
 impl<'a> Packing<'a> {
     /// Chooses and renders all parts within `available` tokens, in the order of the request.
@@ -203,7 +175,7 @@ impl<'a> Packing<'a> {
         let budget = allowed.saturating_sub(fixed);
         let with_mark = || {
             let budget = budget.saturating_sub(self.mark_cost(slot));
-            choose_with_share(&free, slot.overflow, budget)
+            choose(&free, slot.overflow, budget)
         };
         let chosen = if is_crowded(&free, slot.overflow, budget) {
             with_mark()

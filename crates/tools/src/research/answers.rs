@@ -147,8 +147,6 @@ pub struct ListingAnswer {
     pub price: String,
     /// The address of the page.
     pub source: String,
-    /// Whether it is in stock.
-    pub stock: Stock,
 }
 
 impl WrittenResearch {
@@ -163,14 +161,14 @@ impl WrittenResearch {
         topic(&self.topic)
     }
 
-    /// The listings as they are stored. The vendor is the host of the address.
-    pub fn listings(&self) -> Vec<Listing> {
+    /// The listings as they are stored. The vendor is the host of the address; `stock` says what the page there states.
+    pub fn listings(&self, stock: impl Fn(&ListingAnswer) -> Stock) -> Vec<Listing> {
         let listing = |listing: &ListingAnswer| {
             Some(Listing {
                 product: stated(Some(&listing.product))?,
                 price: listing.price.trim().to_owned(),
                 vendor: host(&listing.source).to_owned(),
-                in_stock: listing.stock,
+                in_stock: stock(listing),
                 url: listing.source.clone(),
             })
         };

@@ -36,13 +36,12 @@ fn research_takes_no_address_and_no_quote_that_was_not_there() {
     assert_eq!(lasts("The festival is in May", "30d", false), "7d", "the table decides");
     assert_eq!(lasts("The road is closed", "24h", false), "24h", "and the page can only shorten it");
 
-    let listing =
-        |source: &str| json!({"product": "Hamster", "price": "$25", "source": source, "stock": "in stock"});
+    let listing = |source: &str| json!({"product": "Hamster", "price": "$25", "source": source});
     let written: WrittenResearch = read(&json!({"title": "t", "topic": "Pet / Hamster > Syrian hamster",
         "overview": "", "findings": [], "listings": [listing("https://a.example/1")],
         "evergreen": ["They live alone", " "], "time_sensitive": []}))
     .unwrap();
     assert_eq!(written.topic(), "pet.hamster.syrian_hamster");
-    let listings = written.listings();
+    let listings = written.listings(|_| Stock::Unknown);
     assert_eq!((listings.len(), listings[0].vendor.as_str()), (1, "a.example"));
 }

@@ -11,7 +11,7 @@ use larder_vault::lifecycle::{Aging, ttl};
 use larder_vault::links::DualLink;
 use larder_vault::{
     Backlink, ContentKind, Document, DocumentTime, Intent, Meta, ReputableSource, Research, Scope, Score,
-    Tag, Ttl, VaultPath, turn_name, write_json,
+    Stock, Tag, Ttl, VaultPath, turn_name, write_json,
 };
 
 use super::CONTENT;
@@ -19,6 +19,7 @@ use super::answers::{ListingAnswer, WrittenResearch};
 use super::claims::{PageClaims, ReadPage, host};
 use crate::context::ToolContext;
 use crate::figures::{Evidence, has_price};
+use crate::offers;
 use crate::spec::{ToolError, ToolOutput};
 
 /// Where the research is used, for its backlink (R1-4.10).
@@ -118,6 +119,15 @@ impl ResearchResult<'_> {
         }
     }
 
+    /// What the page of an offer says of whether it can be had.
+    fn stock(&self, offer: &ListingAnswer) -> Stock {
+        let listings = self.written.iter().flat_map(|written| &written.listings);
+        let here = listings.filter(|one| one.source == offer.source);
+        let names: Vec<&str> = here.map(|one| one.product.as_str()).collect();
+        let page = self.reads.iter().find(|read| read.page.url == offer.source);
+        page.map_or(Stock::Unknown, |read| offers::stock(&read.text, &offer.product, &names))
+    }
+
     /// The text for the model.
     fn text(&self) -> String {
         let mut text = format!("Question: {}\nSearched: {}\n", self.task, self.searches.join("; "));
@@ -142,7 +152,8 @@ impl ResearchResult<'_> {
 
     /// The research as a document of its own. `number` is its place among those of the turn.
     fn research(self, number: usize, context: &ToolContext<'_>) -> Result<Research, ToolError> {
-        let listings = self.written.as_ref().map(WrittenResearch::listings).unwrap_or_default();
+        let listings =
+            self.written.as_ref().map(|written| written.listings(|one| self.stock(one))).unwrap_or_default();
         let sources = self.sources(context)?;
         let claims = self.claims.all;
         // Evergreen facts are claims of pages, not their write-up by a model.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use larder_engine::executor::Meter;
 use larder_engine::inputs::InputDocument;
-use larder_vault::{Stock, value_names};
+use larder_vault::value_names;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::capture::Visited;
 use crate::context::ToolContext;
 use crate::figures;
+use crate::offers::stock;
 use crate::quotes::{contains_number, numbers, place_of};
 use crate::sub_run::run_recipe;
 
@@ -42,7 +43,6 @@ pub struct PageAnswer {
 struct ProductAnswer {
     name: String,
     price: String,
-    stock: Stock,
     quote: String,
 }
 
@@ -122,6 +122,8 @@ struct Wanted {
     products: bool,
     comments: bool,
     specifications: bool,
+    /// Whether a heading announces specifications: without one, no model is asked for them alone.
+    has_data_sheet: bool,
 }
 
 impl Wanted {
@@ -137,14 +139,13 @@ impl Wanted {
         Self {
             products: lacks("price") && figures::states_money(&lines.join("\n")),
             comments: lacks("top_comments") && short.iter().any(|line| says(line, &COMMENTS) && counts(line)),
-            specifications: lacks("specifications")
-                && lacks("tables")
-                && short.iter().any(|line| says(line, &SPECIFICATIONS)),
+            specifications: lacks("specifications") && lacks("tables"),
+            has_data_sheet: short.iter().any(|line| says(line, &SPECIFICATIONS)),
         }
     }
 
     const fn anything(&self) -> bool {
-        self.products || self.comments || self.specifications
+        self.products || self.comments || self.specifications && self.has_data_sheet
     }
 }
 
@@ -161,12 +162,13 @@ impl PageAnswer {
         let specifications: Vec<&SpecificationAnswer> =
             self.specifications.iter().filter(|_| wanted.specifications).collect();
         let all = products.len() + comments.len() + specifications.len();
+        let names: Vec<&str> = products.iter().map(|product| product.name.as_str()).collect();
         let products: Vec<Value> = products
             .into_iter()
             .filter(|product| on_page(&product.name) && states(&product.quote, &product.price))
             .map(|product| {
                 let price = Some(&product.price).filter(|price| !price.is_empty());
-                json!({"name": product.name, "price": price, "in_stock": product.stock})
+                json!({"name": product.name, "price": price, "in_stock": stock(page, &product.name, &names)})
             })
             .collect();
         let comments: Vec<Value> = comments
@@ -185,7 +187,8 @@ impl PageAnswer {
         let specifications: Vec<Value> = specifications
             .into_iter()
             .filter(|specification| {
-                on_page(&specification.name) && states(&specification.quote, &specification.value)
+                states(&specification.quote, &specification.value)
+                    && labels(page, &specification.quote, &specification.name)
             })
             .map(|specification| json!({"name": specification.name, "value": specification.value}))
             .collect();
@@ -202,14 +205,22 @@ impl PageAnswer {
     }
 }
 
+/// Whether a quote contains the name, or stands right after it on the page.
+fn labels(page: &str, quote: &str, name: &str) -> bool {
+    let plain = |text: &str| text.trim_end_matches(|char: char| !char.is_alphanumeric()).to_lowercase();
+    let before =
+        || place_of(quote, page).is_some_and(|place| plain(&page[..place.start]).ends_with(&plain(name)));
+    place_of(name, quote).is_some() || !plain(name).is_empty() && before()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PAGE: &str = "# Rule 1100 pump\n\n$74.00\n\nFlow: 1,100 gallons an hour\n\noldsalt 54 points 3 hours ago\n\nBuy the bigger one.";
+    const PAGE: &str = "# Rule 1100 pump\n\n$74.00\n\nSold out\n\nFlow: 1,100 gallons an hour\n\noldsalt 54 points 3 hours ago\n\nBuy the bigger one.";
 
     fn on_page(answer: Value) -> (serde_json::Map<String, Value>, usize) {
-        let wanted = Wanted { products: true, comments: true, specifications: true };
+        let wanted = Wanted { products: true, comments: true, specifications: true, has_data_sheet: true };
         let answer: PageAnswer = serde_json::from_value(answer).unwrap();
         let (found, dropped) = answer.on_page(PAGE, &wanted);
         (found.into_iter().collect(), dropped)
@@ -218,11 +229,11 @@ mod tests {
     #[test]
     fn values_count_if_their_quotes_are_on_the_page_and_state_them() {
         let (found, dropped) = on_page(json!({
-            "products": [{"name": "Rule 1100 pump", "price": "$74.00", "stock": "unknown", "quote": "$74.00"}],
+            "products": [{"name": "Rule 1100 pump", "price": "$74.00", "quote": "$74.00"}],
             "comments": [{"author": "oldsalt", "points": 54, "text": "Buy the bigger one.", "quote": "oldsalt 54 points"}],
             "specifications": [{"name": "Flow", "value": "1,100 gallons an hour", "quote": "Flow: 1,100 gallons an hour"}]}));
         assert_eq!(dropped, 0);
-        assert_eq!(found["price"], "$74.00");
+        assert_eq!((&found["price"], &found["products"][0]["in_stock"]), (&json!("$74.00"), &json!("no")));
         assert_eq!(
             found["top_comments"],
             json!([{"author": "oldsalt", "points": 54, "text": "Buy the bigger one."}])
@@ -232,13 +243,15 @@ mod tests {
 
     #[test]
     fn invented_values_are_dropped() {
-        let product = |name: &str, price: &str, quote: &str| json!({"name": name, "price": price, "stock": "yes", "quote": quote});
+        let product =
+            |name: &str, price: &str, quote: &str| json!({"name": name, "price": price, "quote": quote});
         let comment = |points: i64, text: &str, quote: &str| json!({"author": "oldsalt", "points": points, "text": text, "quote": quote});
         let (found, dropped) = on_page(json!({
             "products": [product("Rule 1100 pump", "$64.00", "$64.00"), product("Rule 1100 pump", "$74.00", "gallons"),
                 product("Rule 1100 pump", "$7", "$74.00"), product("Rule 2000 pump", "$74.00", "$74.00")],
             "comments": [comment(5, "Buy the bigger one.", "oldsalt 54 points"), comment(54, "Buy two.", "oldsalt 54 points")],
-            "specifications": [{"name": "Flow", "value": "2,000 gallons", "quote": "Flow: 1,100 gallons an hour"}]}));
-        assert_eq!((found.len(), dropped), (0, 7), "{found:?}");
+            "specifications": [{"name": "Flow", "value": "2,000 gallons", "quote": "Flow: 1,100 gallons an hour"},
+                {"name": "pump", "value": "1,100", "quote": "Flow: 1,100 gallons an hour"}]}));
+        assert_eq!((found.len(), dropped), (0, 8), "{found:?}");
     }
 }

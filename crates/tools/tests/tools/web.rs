@@ -75,8 +75,8 @@ warranty of three years against burnt motors and broken impellers, wherever you 
 fn copied() -> serde_json::Value {
     let comment = |points: i64| json!({"author": "oldsalt", "points": points, "text": "Buy the bigger one", "quote": "oldsalt 54 points"});
     json!({
-        "products": [{"name": "Rule 1100 pump", "price": "$74.00", "stock": "yes", "quote": "$74.00"},
-            {"name": "Rule 2000 pump", "price": "$99.00", "stock": "yes", "quote": "$99.00"}],
+        "products": [{"name": "Rule 1100 pump", "price": "$74.00", "quote": "$74.00"},
+            {"name": "Rule 2000 pump", "price": "$99.00", "quote": "$99.00"}],
         "comments": [comment(54), comment(5)],
         "specifications": [{"name": "Flow", "value": "1,100 gallons an hour", "quote": "Flow: 1,100 gallons an hour"}]})
 }
