@@ -70,7 +70,7 @@ fn reply(seen: &Seen, visit: u32, price: &str) -> String {
     let short = format!("http://{}/short", seen.header("host").unwrap());
     let (role, prompt) = asked(seen);
     let asks =
-        [SHIPPING, FOLLOW_UP, STOCK, WHEN, COUNT, FIRST].into_iter().find(|query| prompt.contains(query));
+        [STOCK, SHIPPING, FOLLOW_UP, WHEN, COUNT, FIRST].into_iter().find(|query| prompt.contains(query));
     match role {
         Role::Coordinator if prompt.contains(VISIT) && !prompt.contains("Iteration 1") => {
             call("web.visit", &json!({"url": short})).to_string()

@@ -9,7 +9,7 @@ use super::packing::Packing;
 use super::part::Protection;
 use super::receipt::{PartReason, Rendition, SlotLedger};
 use super::render::{Rendered, left_out_mark};
-use super::slot::{Cap, Overflow, Slot, SlotForm};
+use super::slot::{Cap, Slot, SlotForm};
 use larder_condense::CondenseError;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
