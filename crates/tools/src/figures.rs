@@ -296,14 +296,18 @@ pub fn states_money(text: &str) -> bool {
     states_price(text) || numbers(text).any(|(at, _)| amounts::is_money(text, &tables, at))
 }
 
-/// Whether a text states each number of a price as one, and in its currency: a year or a house number is no price.
+/// Whether a text states the amounts of a price as prices, and in their currency: a year or a house number is no price. All
+/// numbers of a price without a currency count as amounts.
 pub fn has_price(text: &str, price: &str) -> bool {
-    let tables = Tables::of(text);
+    let [text, price] = [text, price].map(|text| with_joined_groups(text, |_| false));
+    let [tables, columns] = [&text, &price].map(|text| Tables::of(text));
     let is_price =
-        |at: usize| amounts::is_money(text, &tables, at) || amounts::is_called_price(text, &tables, at);
-    let mut asked = numbers(price);
-    asked.all(|(_, number)| numbers(text).any(|(at, other)| other == number && is_price(at)))
-        && are_stated(text, &[&format!("It costs {price}.")]) == [true]
+        |at: usize| amounts::is_money(&text, &tables, at) || amounts::is_called_price(&text, &tables, at);
+    let has_currency = numbers(&price).any(|(at, _)| amounts::is_money(&price, &columns, at));
+    let mut asked =
+        numbers(&price).filter(|(at, _)| !has_currency || amounts::is_money(&price, &columns, *at));
+    asked.all(|(_, number)| numbers(&text).any(|(at, other)| other == number && is_price(at)))
+        && are_stated(&text, &[&format!("It costs {price}.")]) == [true]
 }
 
 /// Whether a text calls an amount of money a price, a cost or the like.

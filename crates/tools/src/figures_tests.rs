@@ -467,9 +467,10 @@ fn every_currency_is_one() {
 
 #[test]
 fn a_price_is_stated_as_one() {
-    let page =
-        "Golden Syrian hamster: $24.50\nCage\nPrice 1,250\nBred at 14 Mill Lane since 1998. Food: £3.10";
-    for price in ["$24.50", "$24.5", "24,50 $", "USD 24.50", "1250", "£3.10", ""] {
+    let page = "Golden Syrian hamster: $24.50\nCage\nPrice 1,250\nBred at 14 Mill Lane since 1998. Food: £3.10\nHouse: 1 299 €";
+    for price in
+        ["1 299 €", "1.299 €", "£3.10 for 2", "$24.50", "$24.5", "24,50 $", "USD 24.50", "1250", "£3.10", ""]
+    {
         assert!(has_price(page, price), "{price}");
     }
     for price in ["$14", "$1998", "£24.50", "$24.50 thousand", "twenty dollars", "$31.00"] {

@@ -6,82 +6,117 @@ use larder_vault::Stock;
 
 use crate::figures;
 
-/// Words by which pages say that something can be had …
-const IN_STOCK: [&str; 12] = [
-    "in stock",
-    "in-stock",
-    "instock",
-    "add to cart",
-    "add to basket",
-    "add to bag",
-    "auf lager",
-    "vorrätig",
-    "in den warenkorb",
-    "en stock",
-    "disponibile",
-    "op voorraad",
-];
-/// … and that it cannot, or not yet.
-const OUT_OF_STOCK: [&str; 21] = [
-    "out of stock",
-    "out-of-stock",
-    "outofstock",
-    "not in stock",
-    "sold out",
-    "soldout",
-    "back-order",
-    "backorder",
-    "pre-order",
-    "preorder",
-    "currently unavailable",
-    "no longer available",
-    "ausverkauft",
-    "nicht lieferbar",
-    "nicht vorrätig",
-    "rupture de stock",
-    "agotado",
-    "esaurito",
-    "non disponibile",
-    "niet op voorraad",
-    "uitverkocht",
-];
-
 /// Whether a text states a price or whether something can be had.
 pub(super) fn is_offer(text: &str) -> bool {
-    stated_stock(&text.to_lowercase()) != Stock::Unknown || figures::states_price(text)
+    const STOCK: [&str; 13] = [
+        "in stock",
+        "in-stock",
+        "out of stock",
+        "out-of-stock",
+        "sold out",
+        "back-order",
+        "backorder",
+        "pre-order",
+        "left in stock",
+        "auf lager",
+        "vorrätig",
+        "ausverkauft",
+        "nicht lieferbar",
+    ];
+    let lower = text.to_lowercase();
+    STOCK.iter().any(|words| lower.contains(words)) || figures::states_price(text)
 }
 
-/// What a page says of whether `product` can be had: the first words for it in a line that names the product, or in those
-/// after it down to one that names another of `products`.
-pub(super) fn stock(page: &str, product: &str, products: &[&str]) -> Stock {
-    let words = |text: &str| -> BTreeSet<String> {
-        let words = text.split(|char: char| !char.is_alphanumeric()).filter(|word| !word.is_empty());
-        words.map(str::to_lowercase).collect()
-    };
-    let names: Vec<BTreeSet<String>> = products.iter().map(|name| words(name)).collect();
-    let product = words(product);
-    let mut is_here = false;
+/// What a page says of whether each of these products can be had: the first words for it in a line that names the product
+/// and no other, or in the lines after it down to one that names another.
+pub(super) fn stocks(page: &str, products: &[&str]) -> Vec<Stock> {
+    let names: Vec<BTreeSet<String>> =
+        products.iter().map(|name| words(name).into_iter().collect()).collect();
+    let mut found: Vec<Option<Stock>> = vec![None; products.len()];
+    let mut here: Option<&BTreeSet<String>> = None;
     for line in page.lines() {
         let said = words(line);
-        // The name that says most is meant.
-        let named = names.iter().filter(|name| name.is_subset(&said)).max_by_key(|name| name.len());
-        is_here = named.map_or(is_here, |named| *named == product);
-        let stated = if is_here { stated_stock(&line.to_lowercase()) } else { Stock::Unknown };
-        if stated != Stock::Unknown {
-            return stated;
+        let all: BTreeSet<String> = said.iter().cloned().collect();
+        let named: Vec<&BTreeSet<String>> =
+            names.iter().filter(|name| !name.is_empty() && name.is_subset(&all)).collect();
+        // The name that says most is meant, unless the line names others besides.
+        if let Some(longest) = named.iter().max_by_key(|name| name.len()) {
+            here = named.iter().all(|name| name.is_subset(longest)).then_some(*longest);
+        }
+        let Some(stated) = here.and_then(|_| stated_stock(&said)) else { continue };
+        for (_, found) in names.iter().zip(&mut found).filter(|(name, _)| here == Some(*name)) {
+            found.get_or_insert(stated);
         }
     }
-    Stock::Unknown
+    found.into_iter().map(|stock| stock.unwrap_or(Stock::Unknown)).collect()
 }
 
-/// What the first words for it in a text of small letters say.
-fn stated_stock(lower: &str) -> Stock {
-    let first = |words: &[&str]| words.iter().filter_map(|words| lower.find(words)).min();
-    match (first(&IN_STOCK), first(&OUT_OF_STOCK)) {
-        (Some(there), Some(gone)) if there < gone => Stock::Yes,
-        (_, Some(_)) => Stock::No,
-        (Some(_), None) => Stock::Yes,
-        (None, None) => Stock::Unknown,
+/// The words of a text in small letters, with `(` as one of its own: what stands in parentheses is said of a variant.
+fn words(text: &str) -> Vec<String> {
+    let text = text.to_lowercase().replace('(', " ( ");
+    let words = text.split(|char: char| !char.is_alphanumeric() && char != '(');
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// What the words of a line say of whether something can be had; unknown if they say both.
+fn stated_stock(line: &[String]) -> Option<Stock> {
+    const YES: [&str; 11] = [
+        "in stock",
+        "instock",
+        "add to cart",
+        "add to basket",
+        "add to bag",
+        "auf lager",
+        "vorrätig",
+        "in den warenkorb",
+        "en stock",
+        "disponibile",
+        "op voorraad",
+    ];
+    const NO: [&str; 18] = [
+        "out of stock",
+        "outofstock",
+        "sold out",
+        "soldout",
+        "back order",
+        "backorder",
+        "pre order",
+        "preorder",
+        "unavailable",
+        "not available",
+        "no longer available",
+        "ausverkauft",
+        "nicht lieferbar",
+        "vergriffen",
+        "rupture de stock",
+        "agotado",
+        "esaurito",
+        "uitverkocht",
+    ];
+    /// Before the words of the first list, these make them those of the second …
+    const NOT: [&str; 9] = ["not", "no", "longer", "nicht", "plus", "niet", "meer", "non", "pas"];
+    /// … and these say nothing of now.
+    const LATER: [&str; 4] = ["back", "when", "wieder", "if"];
+    let places = |phrases: &[&str]| -> Vec<usize> {
+        let begins = |at: &usize| {
+            phrases.iter().any(|phrase| {
+                let mut said = line[*at..].iter();
+                phrase.split(' ').all(|word| said.next().is_some_and(|said| said == word))
+            })
+        };
+        (0..line.len()).filter(begins).collect()
+    };
+    let before = |at: usize, words: &[&str]| at > 0 && words.contains(&line[at - 1].as_str());
+    let (mut yes, mut no) = (false, false);
+    for at in places(&YES).into_iter().filter(|at| !before(*at, &LATER) && !before(*at, &["("])) {
+        if before(at, &NOT) { no = true } else { yes = true }
+    }
+    no |= places(&NO).into_iter().any(|at| !before(at, &["("]));
+    match (yes, no) {
+        (true, true) => Some(Stock::Unknown),
+        (true, false) => Some(Stock::Yes),
+        (false, true) => Some(Stock::No),
+        (false, false) => None,
     }
 }
 
@@ -119,11 +154,28 @@ mod tests {
 
     #[test]
     fn stock_is_what_the_page_says_of_the_product() {
-        let page = "[Page: \"Pumps\"; InStock]\n# Pumps\n\n## Rule 1100\n$74.00\nSold out\nNotify me\n\n## Rule 2000\n6 left in stock\n\n\
-            | Rule 3700 | $120 | nicht vorrätig |\n\n## Rule 500\n$31";
-        let all = ["Rule 1100", "Rule 2000", "rule 3700", "Rule 500", "Rule 5000"];
-        let found = all.map(|product| stock(page, product, &all));
-        assert_eq!(found, [Stock::No, Stock::Yes, Stock::No, Stock::Unknown, Stock::Unknown]);
-        assert_eq!(stock("Not in stock. Add to cart", "", &[""]), Stock::No);
+        let page = "[Page: \"Pumps\"; InStock]\n# Pumps\n\nRule 1100, Rule 2000: in stock\n\n## Rule 1100\n$74.00\nSold out\nAdd to cart\n\n\
+            ## Rule 2000\n6 left in stock\n\n| Rule 3700 | $120 | nicht vorrätig |\n\n## Rule 500\n$31\nAdd to cart. Unavailable";
+        let all = ["Rule 1100", "Rule 2000", "rule 3700", "Rule 500", "Rule 5000", ""];
+        let expected = [Stock::No, Stock::Yes, Stock::No, Stock::Unknown, Stock::Unknown, Stock::Unknown];
+        assert_eq!(stocks(page, &all), expected);
+    }
+
+    #[test]
+    fn words_for_stock_are_whole_words_and_may_be_negated() {
+        for (line, expected) in [
+            ("Now in stock!", Stock::Yes),
+            ("Disponibile", Stock::Yes),
+            ("No longer in stock", Stock::No),
+            ("Nicht auf Lager", Stock::No),
+            ("Niet meer op voorraad", Stock::No),
+            ("Plus en stock", Stock::No),
+            ("Temporarily unavailable", Stock::No),
+            ("Notify me when back in stock", Stock::Unknown),
+            ("Size S, M (sold out), L", Stock::Unknown),
+            ("in Stockholm, chicken stock, Weinstock", Stock::Unknown),
+        ] {
+            assert_eq!(stocks(&format!("The pump\n{line}"), &["The pump"]), [expected], "{line}");
+        }
     }
 }

@@ -4,17 +4,15 @@ use std::ops::Range;
 
 /// The bytes of `page` that match `quote`, white space aside; `None` if it is not on the page.
 pub(super) fn place_of(quote: &str, page: &str) -> Option<Range<usize>> {
+    places_of(quote, page).next()
+}
+
+/// Every place of `quote` on the page, white space aside.
+pub(super) fn places_of<'t>(quote: &'t str, page: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
     let quote: Vec<&str> = quote.split_whitespace().collect();
-    let first = *quote.first()?;
-    let mut from = 0;
-    while let Some(found) = page[from..].find(first) {
-        let start = from + found;
-        if let Some(end) = end_of(&quote, page, start) {
-            return Some(start..end);
-        }
-        from = start + first.len();
-    }
-    None
+    let first: Option<&'t str> = quote.first().copied();
+    let starts = first.into_iter().flat_map(|first| page.match_indices(first)).map(|(at, _)| at);
+    starts.filter_map(move |start| end_of(&quote, page, start).map(|end| start..end))
 }
 
 /// The end of the words that begin at `start`.

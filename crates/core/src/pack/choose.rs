@@ -14,8 +14,8 @@ use super::slot::Overflow;
 pub(super) const MIN_CONDENSED: usize = 64;
 /// The tier of protected parts, before every priority.
 pub(super) const PROTECTED_TIER: u8 = 255;
-/// A tier that is condensed leaves one part in this many of the tokens to the tiers below, if they need as many;
-/// protected parts leave less.
+/// A tier that is condensed leaves at most one part in this many of the tokens to the tiers below, and protected parts one
+/// in eight.
 const LEFT_BELOW: usize = 2;
 const LEFT_BELOW_PROTECTED: usize = 8;
 /// The value of a pointer as a share of the whole text: it shows that something exists and how to read it.
@@ -223,13 +223,16 @@ pub(super) fn choose(parts: &[Competitor<'_>], overflow: Overflow, budget: usize
     }
     // What those below did not need after all.
     for members in tiers.values() {
+        if left == 0 {
+            break;
+        }
         raise_tier(parts, overflow, members, &mut choices, &mut left);
     }
     choices
 }
 
-/// The tokens of `left` that a tier leaves to the tiers below: none if it fits whole, or is not protected and cannot be
-/// condensed.
+/// The tokens of `left` that a tier leaves to the tiers below: what it lacks to be whole, up to its share. A tier with pins
+/// leaves none, since it may need all for them, nor does one whose parts are whole or absent, unless they are protected.
 fn left_below(
     parts: &[Competitor<'_>],
     overflow: Overflow,
@@ -237,23 +240,27 @@ fn left_below(
     choices: &[Choice],
     left: usize,
 ) -> usize {
-    let (mut own, mut below) = (0usize, 0usize);
-    let mut condenses = false;
+    let is_protected = tier == PROTECTED_TIER;
+    let (mut own, mut below, mut required) = (0usize, 0usize, 0usize);
     for (part, &choice) in parts.iter().zip(choices) {
         let needed = part.ladder.size.saturating_sub(part.ladder.cost(choice));
         match part.tier.cmp(&tier) {
             Ordering::Less => below = below.saturating_add(needed),
+            Ordering::Equal
+                if !is_protected && (part.pinned || part.ladder.least_condensed(overflow).is_none()) =>
+            {
+                return 0;
+            }
             Ordering::Equal => {
                 own = own.saturating_add(needed);
-                condenses |= part.ladder.least_condensed(overflow).is_some();
+                required = required.max(part.ladder.min_remaining);
             }
             Ordering::Greater => {}
         }
     }
-    if own <= left || !condenses && tier != PROTECTED_TIER {
-        return 0;
-    }
-    below.min(left / if tier == PROTECTED_TIER { LEFT_BELOW_PROTECTED } else { LEFT_BELOW })
+    let share = left / if is_protected { LEFT_BELOW_PROTECTED } else { LEFT_BELOW };
+    // Each part of the tier still finds more tokens left than it requires.
+    below.min(share).min(own.saturating_sub(left)).min(left.saturating_sub(required + 1))
 }
 
 fn raise_tier(

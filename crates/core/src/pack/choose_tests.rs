@@ -52,6 +52,45 @@ fn what_is_condensed_anyway_leaves_room_for_the_tiers_below() {
 }
 
 #[test]
+fn what_lacks_little_to_be_whole_leaves_little() {
+    let ladders = [ladder(1_020, 90), ladder(47_000, 10)];
+    let choices = choose(&ladders, Overflow::LADDER, 1_000);
+    assert!(matches!(choices[0], Choice::Condensed(970..)), "{choices:?}");
+}
+
+#[test]
+fn parts_with_pins_and_parts_that_require_room_leave_none_of_it() {
+    let ladders = [ladder(5_000, 90), ladder(5_000, 10)];
+    let pinned = |pinned| {
+        let parts = ladders.iter().enumerate().map(|(at, ladder)| Competitor {
+            ladder,
+            tier: ladder.priority,
+            pinned: pinned && at == 0,
+        });
+        super::choose(&parts.collect::<Vec<_>>(), Overflow::LADDER, 1_500)[0]
+    };
+    assert_eq!((pinned(true), pinned(false)), (Choice::Condensed(1_500), Choice::Condensed(750)));
+    let mut ladders = [ladder(23_000, 80), ladder(6_000, 75)];
+    ladders[0].min_remaining = 1_000;
+    let choices = choose(&ladders, Overflow::LADDER, 1_290);
+    assert!(matches!(choices[0], Choice::Condensed(1_000..)), "{choices:?}");
+}
+
+#[test]
+fn protected_parts_leave_an_eighth() {
+    let ladders = [ladder(5_000, 90), ladder(5_000, 10)];
+    let parts = ladders.iter().zip([PROTECTED_TIER, 10]);
+    let parts: Vec<_> = parts.map(|(ladder, tier)| Competitor { ladder, tier, pinned: false }).collect();
+    for overflow in [Overflow::LADDER, Overflow { drop: false, ..Overflow::LADDER }] {
+        let choices = super::choose(&parts, overflow, 1_600);
+        let [Choice::Condensed(first), Choice::Condensed(second)] = choices[..] else {
+            panic!("{choices:?}")
+        };
+        assert!((1_390..=1_410).contains(&first) && first + second == 1_600, "{choices:?}");
+    }
+}
+
+#[test]
 fn equal_parts_share_what_there_is() {
     let ladders = vec![ladder(1000, 1); 4];
     let choices = choose(&ladders, Overflow::LADDER, 2000);
@@ -117,9 +156,9 @@ fn min_remaining_holds_in_a_tier_that_fits_whole() {
 fn where_nothing_may_be_dropped_every_part_is_there_before_one_is_larger() {
     let ladders = [ladder(1000, 1), ladder(1000, 2)];
     let overflow = Overflow { drop: false, ..Overflow::LADDER };
-    assert_eq!(choose(&ladders, overflow, 1040), [Choice::Pointer, Choice::Whole]);
+    assert_eq!(choose(&ladders, overflow, 1010), [Choice::Pointer, Choice::Condensed(980)]);
     let choices = choose(&ladders, Overflow { point: false, ..overflow }, 1010);
-    assert!(matches!(choices[..], [Choice::Condensed(least), Choice::Condensed(more)] if least <= more));
+    assert!(matches!(choices[..], [Choice::Condensed(least), Choice::Condensed(more)] if least < more));
     assert!(total(&ladders, &choices) <= 1010);
     assert_eq!(choose(&ladders, overflow, 50), [Choice::Pointer, Choice::Absent]);
 }

@@ -122,10 +122,12 @@ impl ResearchResult<'_> {
     /// What the page of an offer says of whether it can be had.
     fn stock(&self, offer: &ListingAnswer) -> Stock {
         let listings = self.written.iter().flat_map(|written| &written.listings);
-        let here = listings.filter(|one| one.source == offer.source);
-        let names: Vec<&str> = here.map(|one| one.product.as_str()).collect();
+        let here: Vec<&ListingAnswer> = listings.filter(|one| one.source == offer.source).collect();
+        let names: Vec<&str> = here.iter().map(|one| one.product.as_str()).collect();
         let page = self.reads.iter().find(|read| read.page.url == offer.source);
-        page.map_or(Stock::Unknown, |read| offers::stock(&read.text, &offer.product, &names))
+        let stocks = page.map(|read| offers::stocks(&read.text, &names)).unwrap_or_default();
+        let mut stocks = here.into_iter().zip(stocks);
+        stocks.find(|(one, _)| *one == offer).map_or(Stock::Unknown, |(_, stock)| stock)
     }
 
     /// The text for the model.

@@ -1,6 +1,7 @@
 //! Values of a page that does not state them as data: products, comments, specifications (R1-6.9). A recipe finds them;
 //! a value counts only if its quote is on the page and states it.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use larder_engine::executor::Meter;
@@ -13,8 +14,8 @@ use tokio::time::Instant;
 use super::capture::Visited;
 use crate::context::ToolContext;
 use crate::figures;
-use crate::offers::stock;
-use crate::quotes::{contains_number, numbers, place_of};
+use crate::offers::stocks;
+use crate::quotes::{contains_number, numbers, place_of, places_of};
 use crate::sub_run::run_recipe;
 
 const RECIPE: &str = "research/extract_page";
@@ -164,11 +165,12 @@ impl PageAnswer {
         let all = products.len() + comments.len() + specifications.len();
         let names: Vec<&str> = products.iter().map(|product| product.name.as_str()).collect();
         let products: Vec<Value> = products
-            .into_iter()
-            .filter(|product| on_page(&product.name) && states(&product.quote, &product.price))
-            .map(|product| {
+            .iter()
+            .zip(stocks(page, &names))
+            .filter(|(product, _)| on_page(&product.name) && states(&product.quote, &product.price))
+            .map(|(product, stock)| {
                 let price = Some(&product.price).filter(|price| !price.is_empty());
-                json!({"name": product.name, "price": price, "in_stock": stock(page, &product.name, &names)})
+                json!({"name": product.name, "price": price, "in_stock": stock})
             })
             .collect();
         let comments: Vec<Value> = comments
@@ -205,12 +207,14 @@ impl PageAnswer {
     }
 }
 
-/// Whether a quote contains the name, or stands right after it on the page.
+/// Whether a quote contains the name, or stands right behind it on the page.
 fn labels(page: &str, quote: &str, name: &str) -> bool {
-    let plain = |text: &str| text.trim_end_matches(|char: char| !char.is_alphanumeric()).to_lowercase();
-    let before =
-        || place_of(quote, page).is_some_and(|place| plain(&page[..place.start]).ends_with(&plain(name)));
-    place_of(name, quote).is_some() || !plain(name).is_empty() && before()
+    let name = name.trim_end_matches(|char: char| !char.is_alphanumeric());
+    let follows = |place: Range<usize>| {
+        let before = page[..place.start].trim_end_matches(|char: char| !char.is_alphanumeric());
+        before.strip_suffix(name).is_some_and(|rest| !rest.ends_with(char::is_alphanumeric))
+    };
+    !name.is_empty() && (place_of(name, quote).is_some() || places_of(quote, page).any(follows))
 }
 
 #[cfg(test)]
@@ -239,6 +243,20 @@ mod tests {
             json!([{"author": "oldsalt", "points": 54, "text": "Buy the bigger one."}])
         );
         assert_eq!(found["specifications"], json!([{"name": "Flow", "value": "1,100 gallons an hour"}]));
+    }
+
+    #[test]
+    fn a_specification_has_its_name_in_its_quote_or_before_it() {
+        let page = "Runs on 12 V anywhere.\nStorage | 512 GB\nVoltage\n12 V";
+        let found = [
+            ("Voltage", "12 V"),
+            ("Storage", "512 GB"),
+            ("age", "512 GB"),
+            ("Current", "12 V"),
+            ("", "12 V"),
+        ]
+        .map(|(name, quote)| labels(page, quote, name));
+        assert_eq!(found, [true, true, false, false, false]);
     }
 
     #[test]
