@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use larder_vault::Stock;
 
 use crate::figures;
+use crate::quotes::{contains_number, numbers};
 
 /// Whether a text states a price or whether something can be had.
 pub(super) fn is_offer(text: &str) -> bool {
@@ -51,6 +52,22 @@ pub(super) fn stocks(page: &str, products: &[&str]) -> Vec<Stock> {
     found.into_iter().map(|stock| stock.unwrap_or(Stock::Unknown)).collect()
 }
 
+/// Whether a page has more than half of the words of a product's name, and a price at which it may be had: not only in
+/// lines that name others of `products` and not it.
+pub(super) fn is_offered(page: &str, (product, price): (&str, &str), products: &[&str]) -> bool {
+    let set = |text: &str| words(text).into_iter().collect::<BTreeSet<String>>();
+    let (name, all) = (set(product), set(page));
+    let others: Vec<BTreeSet<String>> =
+        products.iter().map(|other| set(other)).filter(|other| *other != name).collect();
+    let amounts = numbers(price);
+    let has_price = |line: &&str| amounts.iter().all(|number| contains_number(number, line));
+    let mut lines = page.lines().filter(has_price).map(set);
+    let is_its_own = |line: BTreeSet<String>| {
+        name.is_subset(&line) || !others.iter().any(|other| !other.is_empty() && other.is_subset(&line))
+    };
+    2 * name.intersection(&all).count() > name.len() && (amounts.is_empty() || lines.any(is_its_own))
+}
+
 /// The words of a text in small letters, with `(` as one of its own: what stands in parentheses is said of a variant.
 fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace('(', " ( ");
@@ -60,20 +77,24 @@ fn words(text: &str) -> Vec<String> {
 
 /// What the words of a line say of whether something can be had; unknown if they say both.
 fn stated_stock(line: &[String]) -> Option<Stock> {
-    const YES: [&str; 11] = [
+    const YES: [&str; 15] = [
         "in stock",
         "instock",
         "add to cart",
         "add to basket",
         "add to bag",
         "auf lager",
+        "lagernd",
         "vorrätig",
+        "lieferbar",
         "in den warenkorb",
         "en stock",
         "disponibile",
         "op voorraad",
+        "available now",
+        "available today",
     ];
-    const NO: [&str; 18] = [
+    const NO: [&str; 19] = [
         "out of stock",
         "outofstock",
         "sold out",
@@ -85,33 +106,45 @@ fn stated_stock(line: &[String]) -> Option<Stock> {
         "unavailable",
         "not available",
         "no longer available",
+        "discontinued",
         "ausverkauft",
-        "nicht lieferbar",
         "vergriffen",
+        "nicht verfügbar",
         "rupture de stock",
         "agotado",
         "esaurito",
         "uitverkocht",
     ];
-    /// Before the words of the first list, these make them those of the second …
-    const NOT: [&str; 9] = ["not", "no", "longer", "nicht", "plus", "niet", "meer", "non", "pas"];
+    /// Little before the words of the first list, or right behind them, these make them those of the second …
+    const NOT: [&str; 11] = ["not", "no", "0", "nicht", "nein", "kein", "plus", "niet", "non", "pas", "geen"];
     /// … and these say nothing of now.
-    const LATER: [&str; 4] = ["back", "when", "wieder", "if"];
-    let places = |phrases: &[&str]| -> Vec<usize> {
-        let begins = |at: &usize| {
-            phrases.iter().any(|phrase| {
-                let mut said = line[*at..].iter();
+    const LATER: [&str; 11] =
+        ["back", "again", "when", "if", "expected", "soon", "wieder", "bald", "ab", "bientôt", "weer"];
+    /// Words before it that may change what a phrase says.
+    const NEAR: usize = 3;
+    // Where phrases begin, and how many words they have.
+    let places = |phrases: &[&str]| -> Vec<(usize, usize)> {
+        let at = |at: usize| {
+            let found = phrases.iter().filter(|phrase| {
+                let mut said = line[at..].iter();
                 phrase.split(' ').all(|word| said.next().is_some_and(|said| said == word))
-            })
+            });
+            found.map(|phrase| phrase.split(' ').count()).max().map(|length| (at, length))
         };
-        (0..line.len()).filter(begins).collect()
+        (0..line.len()).filter_map(at).collect()
     };
-    let before = |at: usize, words: &[&str]| at > 0 && words.contains(&line[at - 1].as_str());
+    let is_one_of = |word: &String, words: &[&str]| words.contains(&word.as_str());
+    let before = |at: usize, words: &[&str]| {
+        line[at.saturating_sub(NEAR)..at].iter().any(|word| is_one_of(word, words))
+    };
+    let is_bracketed = |at: usize| at > 0 && line[at - 1] == "(";
     let (mut yes, mut no) = (false, false);
-    for at in places(&YES).into_iter().filter(|at| !before(*at, &LATER) && !before(*at, &["("])) {
-        if before(at, &NOT) { no = true } else { yes = true }
+    for (at, length) in places(&YES).into_iter().filter(|(at, _)| !before(*at, &LATER) && !is_bracketed(*at))
+    {
+        let is_denied = before(at, &NOT) || line.get(at + length).is_some_and(|word| is_one_of(word, &NOT));
+        if is_denied { no = true } else { yes = true }
     }
-    no |= places(&NO).into_iter().any(|at| !before(at, &["("]));
+    no |= places(&NO).into_iter().any(|(at, _)| !is_bracketed(at));
     match (yes, no) {
         (true, true) => Some(Stock::Unknown),
         (true, false) => Some(Stock::Yes),
@@ -162,6 +195,24 @@ mod tests {
     }
 
     #[test]
+    fn an_offer_is_of_a_product_that_the_page_has_at_a_price_that_is_its_own() {
+        let page = "Golden Syrian hamster\n$24.50\nCream Syrian hamster: $31.00\n| Rug Vidde | $149.00 |\n| Rug Fjell | $119 |";
+        let names = ["Golden Syrian hamster", "Cream Syrian hamster", "Rug Vidde", "Rug Fjell"];
+        let offered = |product: &str, price: &str| is_offered(page, (product, price), &names);
+        assert!(
+            offered(names[0], "$24.50") && offered(names[1], "$31.00") && offered("Fjell rug (wool)", "$119")
+        );
+        for (product, price) in [
+            ("Silver Siberian ferret", "$24.50"),
+            ("Ghost hamster", ""),
+            (names[0], "$31.00"),
+            (names[3], "$149.00"),
+        ] {
+            assert!(!offered(product, price), "{product} {price}");
+        }
+    }
+
+    #[test]
     fn words_for_stock_are_whole_words_and_may_be_negated() {
         for (line, expected) in [
             ("Now in stock!", Stock::Yes),
@@ -171,7 +222,16 @@ mod tests {
             ("Niet meer op voorraad", Stock::No),
             ("Plus en stock", Stock::No),
             ("Temporarily unavailable", Stock::No),
+            ("Not currently in stock", Stock::No),
+            ("0 in stock", Stock::No),
+            ("In stock: no", Stock::No),
+            ("Derzeit nicht mehr vorrätig", Stock::No),
+            ("Sofort lieferbar", Stock::Yes),
+            ("Pas en stock", Stock::No),
             ("Notify me when back in stock", Stock::Unknown),
+            ("Expected in stock in March", Stock::Unknown),
+            ("Wieder auf Lager ab 12. Januar", Stock::Unknown),
+            ("Usually in stock, currently sold out", Stock::Unknown),
             ("Size S, M (sold out), L", Stock::Unknown),
             ("in Stockholm, chicken stock, Weinstock", Stock::Unknown),
         ] {

@@ -11,8 +11,8 @@ use larder_models::price::Usd;
 pub struct InputArgs {
     /// Recipe: category/name, or a name that is unique
     pub recipe: String,
-    /// Fill the input INPUT with a document, or a picture for a model that sees; without INPUT=, the file name says which
-    /// input; - reads standard input
+    /// Fill the input INPUT with a document, or a picture for a model that sees; without INPUT=, the whole file name
+    /// is the input's; - reads standard input
     #[arg(long = "doc", value_name = "[INPUT=]PATH")]
     pub docs: Vec<String>,
     /// The user's query, verbatim

@@ -241,11 +241,16 @@ fn left_below(
     left: usize,
 ) -> usize {
     let is_protected = tier == PROTECTED_TIER;
-    let (mut own, mut below, mut required) = (0usize, 0usize, 0usize);
+    let (mut own, mut required) = (0usize, 0usize);
+    // What those below take, and what must be left for the most demanding of them to enter.
+    let (mut below, mut entry) = (0usize, 0usize);
     for (part, &choice) in parts.iter().zip(choices) {
         let needed = part.ladder.size.saturating_sub(part.ladder.cost(choice));
         match part.tier.cmp(&tier) {
-            Ordering::Less => below = below.saturating_add(needed),
+            Ordering::Less => {
+                below = below.saturating_add(needed);
+                entry = entry.max(part.ladder.min_remaining + 1);
+            }
             Ordering::Equal
                 if !is_protected && (part.pinned || part.ladder.least_condensed(overflow).is_none()) =>
             {
@@ -260,7 +265,7 @@ fn left_below(
     }
     let share = left / if is_protected { LEFT_BELOW_PROTECTED } else { LEFT_BELOW };
     // Each part of the tier still finds more tokens left than it requires.
-    below.min(share).min(own.saturating_sub(left)).min(left.saturating_sub(required + 1))
+    below.max(entry).min(share).min(own.saturating_sub(left)).min(left.saturating_sub(required + 1))
 }
 
 fn raise_tier(

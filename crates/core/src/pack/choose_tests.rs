@@ -77,6 +77,15 @@ fn parts_with_pins_and_parts_that_require_room_leave_none_of_it() {
 }
 
 #[test]
+fn a_small_part_below_enters_though_it_requires_more_room_than_it_takes() {
+    let mut ladders = [ladder(53_000, 90), ladder(29_000, 75), ladder(37, 50)];
+    ladders[2].min_remaining = 500;
+    let choices = choose(&ladders, Overflow::LADDER, 15_000);
+    assert_eq!(choices[2], Choice::Whole, "{choices:?}");
+    assert!(total(&ladders, &choices) > 14_900, "{choices:?}");
+}
+
+#[test]
 fn protected_parts_leave_an_eighth() {
     let ladders = [ladder(5_000, 90), ladder(5_000, 10)];
     let parts = ladders.iter().zip([PROTECTED_TIER, 10]);

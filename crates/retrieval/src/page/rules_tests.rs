@@ -59,6 +59,12 @@ fn questions_for_now_go_to_the_page() {
         "how many comments are there now",
         "what did they say in the new comments",
         "do they still recommend it?",
+        "Any left?",
+        "Can it be ordered?",
+        "Has it become cheaper?",
+        "Ist sie noch auf Lager?",
+        "Was kostet es jetzt?",
+        "Gibt es sie noch?",
     ] {
         assert_eq!(choose_level(query, Some(&thread())).level, PageLevel::Navigate, "{query}");
     }

@@ -47,13 +47,51 @@ const NOW: &[&str] = &[
     "any updates",
     "any changes",
     "changed since",
+    "any left",
+    "are left",
+    "is left",
+    "become",
+    "gone up",
+    "gone down",
+    "jetzt",
+    "aktuell",
+    "aktuelle",
+    "aktuellen",
+    "derzeit",
+    "inzwischen",
+    "mittlerweile",
+    "noch auf lager",
+    "noch da",
+    "noch verfügbar",
+    "noch lieferbar",
+    "noch vorrätig",
+    "noch zu haben",
+    "gibt es sie noch",
+    "gibt es ihn noch",
+    "gibt es es noch",
+    "gibt es das noch",
+    "gibt es die noch",
+    "gibt es den noch",
 ];
 const COMMENTS: &[&str] = &[
     "comments", "comment", "replies", "reply", "posts", "post", "messages", "message", "answers", "reviews",
     "updates",
 ];
-const STOCK: &[&str] =
-    &["in stock", "out of stock", "stock", "available", "availability", "sold out", "for sale"];
+const STOCK: &[&str] = &[
+    "in stock",
+    "out of stock",
+    "stock",
+    "available",
+    "availability",
+    "sold out",
+    "for sale",
+    "be ordered",
+    "auf lager",
+    "vorrätig",
+    "lieferbar",
+    "verfügbar",
+    "ausverkauft",
+];
 const PRICE: &[&str] = &["price", "prices", "cost", "costs", "how much", "discount", "deal"];
 /// Names under which prices are extracted.
 const PRICES: &[&str] = &["price", "prices", "cost", "costs"];

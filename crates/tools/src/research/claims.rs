@@ -26,6 +26,11 @@ pub(super) struct ReadPage {
 }
 
 impl ReadPage {
+    /// Whether the page is at an address, or was when it was asked for.
+    pub(super) fn is_at(&self, url: &str) -> bool {
+        self.page.url == url || self.page.redirected_from.iter().any(|from| from == url)
+    }
+
     /// The claims of an answer that the page supports. What it states is stored, so that each can be traced.
     pub(super) fn of(
         page: Visited,

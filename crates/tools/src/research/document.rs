@@ -19,7 +19,7 @@ use super::answers::{ListingAnswer, WrittenResearch};
 use super::claims::{PageClaims, ReadPage, host};
 use crate::context::ToolContext;
 use crate::figures::{Evidence, has_price};
-use crate::offers;
+use crate::offers::{is_offered, stocks};
 use crate::spec::{ToolError, ToolOutput};
 
 /// Where the research is used, for its backlink (R1-4.10).
@@ -99,17 +99,24 @@ impl ResearchResult<'_> {
         if written.title.is_empty() {
             self.task.clone_into(&mut written.title);
         }
+        let offers = std::mem::take(&mut written.listings);
         // An offer is on a page that was read, with its price as a price.
-        let offered = |listing: &ListingAnswer| {
-            let page = self.reads.iter().find(|read| read.page.url == listing.source);
-            page.is_some_and(|read| has_price(&read.text, &listing.price))
+        let is_real = |offer: &ListingAnswer| {
+            let beside: Vec<&str> = products_at(&offer.source, &offers).collect();
+            let page = self.reads.iter().find(|read| read.is_at(&offer.source));
+            page.is_some_and(|read| {
+                has_price(&read.text, &offer.price)
+                    && is_offered(&read.text, (&offer.product, &offer.price), &beside)
+            })
         };
-        let before = written.listings.len();
-        written.listings.retain(offered);
-        let invented = before - written.listings.len();
-        if invented > 0 {
+        let (real, invented): (Vec<_>, Vec<_>) = offers.iter().cloned().partition(is_real);
+        written.listings = real;
+        if !invented.is_empty() {
+            let names: Vec<&str> = invented.iter().map(|offer| offer.product.as_str()).collect();
             self.notes.push(format!(
-                "offers dropped: {invented}; no page at their address was read, or it lacks their price"
+                "offers dropped: {} ({}); no page at their address was read, or it lacks the product or its price",
+                invented.len(),
+                names.join(", ")
             ));
         }
         if left_out > 0 {
@@ -121,13 +128,12 @@ impl ResearchResult<'_> {
 
     /// What the page of an offer says of whether it can be had.
     fn stock(&self, offer: &ListingAnswer) -> Stock {
-        let listings = self.written.iter().flat_map(|written| &written.listings);
-        let here: Vec<&ListingAnswer> = listings.filter(|one| one.source == offer.source).collect();
-        let names: Vec<&str> = here.iter().map(|one| one.product.as_str()).collect();
-        let page = self.reads.iter().find(|read| read.page.url == offer.source);
-        let stocks = page.map(|read| offers::stocks(&read.text, &names)).unwrap_or_default();
-        let mut stocks = here.into_iter().zip(stocks);
-        stocks.find(|(one, _)| *one == offer).map_or(Stock::Unknown, |(_, stock)| stock)
+        let offers = self.written.as_ref().map(|written| written.listings.as_slice()).unwrap_or_default();
+        let names: Vec<&str> = products_at(&offer.source, offers).collect();
+        let page = self.reads.iter().find(|read| read.is_at(&offer.source));
+        let stocks = page.map(|read| stocks(&read.text, &names)).unwrap_or_default();
+        let mut stocks = names.into_iter().zip(stocks);
+        stocks.find(|(name, _)| *name == offer.product).map_or(Stock::Unknown, |(_, stock)| stock)
     }
 
     /// The text for the model.
@@ -280,6 +286,11 @@ fn meta(place: &VaultPath, research: &Research, context: &ToolContext<'_>) -> Me
         quality: Some(research.quality),
         ..meta
     }
+}
+
+/// The products of the offers at an address.
+fn products_at<'o>(source: &str, offers: &'o [ListingAnswer]) -> impl Iterator<Item = &'o str> {
+    offers.iter().filter(move |offer| offer.source == source).map(|offer| offer.product.as_str())
 }
 
 #[cfg(test)]

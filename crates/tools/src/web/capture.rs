@@ -54,7 +54,8 @@ pub(crate) struct Visited {
     pub(super) data: Map<String, Value>,
     /// Notes about it, such as that it was cut.
     pub(super) notes: Vec<String>,
-    redirected_from: Vec<String>,
+    /// The addresses that led to it.
+    pub(crate) redirected_from: Vec<String>,
     place: PagePlace,
     summary: ContentSummary,
     content: PageContent,

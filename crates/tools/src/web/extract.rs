@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::capture::Visited;
 use crate::context::ToolContext;
 use crate::figures;
-use crate::offers::stocks;
+use crate::offers::{is_offered, stocks};
 use crate::quotes::{contains_number, numbers, place_of, places_of};
 use crate::sub_run::run_recipe;
 
@@ -68,7 +68,7 @@ struct SpecificationAnswer {
 pub(super) async fn complete(page: &mut Visited, context: &ToolContext<'_>) {
     let wanted = Wanted::of(page);
     // A document of JSON is its own data.
-    if page.kind == "json" || !wanted.anything() {
+    if page.kind == "json" || !wanted.has_signs {
         return;
     }
     let meter = Meter::new(context.observer, context.budget.tokens, context.budget.cost);
@@ -118,13 +118,12 @@ fn add_things(stated: &mut Vec<Value>, found: Vec<Value>) {
     }
 }
 
-/// What the text shows signs of and the data lacks.
+/// What the data lacks, and whether the text shows signs of any of it.
 struct Wanted {
     products: bool,
     comments: bool,
     specifications: bool,
-    /// Whether a heading announces specifications: without one, no model is asked for them alone.
-    has_data_sheet: bool,
+    has_signs: bool,
 }
 
 impl Wanted {
@@ -137,16 +136,12 @@ impl Wanted {
         let short = lines.iter().map(|line| line.to_lowercase()).collect::<Vec<_>>();
         let says = |line: &str, words: &[&str]| words.iter().any(|word| line.contains(word));
         let counts = |line: &str| line.contains(|char: char| matches!(char, '1'..='9'));
-        Self {
-            products: lacks("price") && figures::states_money(&lines.join("\n")),
-            comments: lacks("top_comments") && short.iter().any(|line| says(line, &COMMENTS) && counts(line)),
-            specifications: lacks("specifications") && lacks("tables"),
-            has_data_sheet: short.iter().any(|line| says(line, &SPECIFICATIONS)),
-        }
-    }
-
-    const fn anything(&self) -> bool {
-        self.products || self.comments || self.specifications && self.has_data_sheet
+        let products = lacks("price") && figures::states_money(&lines.join("\n"));
+        let (comments, specifications) = (lacks("top_comments"), lacks("specifications"));
+        let has_comments = || short.iter().any(|line| says(line, &COMMENTS) && counts(line));
+        let has_data_sheet = || lacks("tables") && short.iter().any(|line| says(line, &SPECIFICATIONS));
+        let has_signs = products || comments && has_comments() || specifications && has_data_sheet();
+        Self { products, comments, specifications, has_signs }
     }
 }
 
@@ -167,7 +162,11 @@ impl PageAnswer {
         let products: Vec<Value> = products
             .iter()
             .zip(stocks(page, &names))
-            .filter(|(product, _)| on_page(&product.name) && states(&product.quote, &product.price))
+            .filter(|(product, _)| {
+                on_page(&product.name)
+                    && states(&product.quote, &product.price)
+                    && is_offered(page, (&product.name, &product.price), &names)
+            })
             .map(|(product, stock)| {
                 let price = Some(&product.price).filter(|price| !price.is_empty());
                 json!({"name": product.name, "price": price, "in_stock": stock})
@@ -224,7 +223,7 @@ mod tests {
     const PAGE: &str = "# Rule 1100 pump\n\n$74.00\n\nSold out\n\nFlow: 1,100 gallons an hour\n\noldsalt 54 points 3 hours ago\n\nBuy the bigger one.";
 
     fn on_page(answer: Value) -> (serde_json::Map<String, Value>, usize) {
-        let wanted = Wanted { products: true, comments: true, specifications: true, has_data_sheet: true };
+        let wanted = Wanted { products: true, comments: true, specifications: true, has_signs: true };
         let answer: PageAnswer = serde_json::from_value(answer).unwrap();
         let (found, dropped) = answer.on_page(PAGE, &wanted);
         (found.into_iter().collect(), dropped)
