@@ -60,12 +60,13 @@ pub(super) fn is_offered(page: &str, (product, price): (&str, &str), products: &
     let others: Vec<BTreeSet<String>> =
         products.iter().map(|other| set(other)).filter(|other| *other != name).collect();
     let amounts = numbers(price);
-    let has_price = |line: &&str| amounts.iter().all(|number| contains_number(number, line));
-    let mut lines = page.lines().filter(has_price).map(set);
-    let is_its_own = |line: BTreeSet<String>| {
-        name.is_subset(&line) || !others.iter().any(|other| !other.is_empty() && other.is_subset(&line))
+    let has_price =
+        |line: &&str| !amounts.is_empty() && amounts.iter().all(|number| contains_number(number, line));
+    let lines: Vec<BTreeSet<String>> = page.lines().filter(has_price).map(set).collect();
+    let is_its_own = |line: &BTreeSet<String>| {
+        name.is_subset(line) || !others.iter().any(|other| !other.is_empty() && other.is_subset(line))
     };
-    2 * name.intersection(&all).count() > name.len() && (amounts.is_empty() || lines.any(is_its_own))
+    2 * name.intersection(&all).count() > name.len() && (lines.is_empty() || lines.iter().any(is_its_own))
 }
 
 /// The words of a text in small letters, with `(` as one of its own: what stands in parentheses is said of a variant.
