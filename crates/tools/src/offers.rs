@@ -72,7 +72,7 @@ fn name_words(text: &str) -> BTreeSet<String> {
     words(text).into_iter().filter(|word| word != "(").collect()
 }
 
-/// The words of a text in small letters, with `(` as one of its own: what stands in parentheses is said of a variant.
+/// The words of a text in small letters, and `(` as a word of its own: parentheses usually speak of a variant.
 fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace('(', " ( ");
     let words = text.split(|char: char| !char.is_alphanumeric() && char != '(');
