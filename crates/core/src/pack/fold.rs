@@ -146,9 +146,10 @@ fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fo
     // Of more newest messages than the cap has room for, as many stay as it has.
     let wanted = input.protect_last.min(count).max(NEWEST);
     let numbers = (NEWEST..=wanted).rev().step_by(wanted / TRIES + 1);
-    let newest = numbers.map(|number| start_of_last(input, count, number));
-    let fitting = |&start: &usize| fits(&(request, start)) || is_whole(&(request, start));
-    let newest = newest.clone().find(fitting).or(newest.last()).unwrap_or(group);
+    let starts = numbers.map(|number| start_of_last(input, count, number));
+    let whole = starts.clone().map(|start| (request, start)).find(is_whole);
+    let newest = starts.clone().find(|&start| fits(&(request, start)) || whole == Some((request, start)));
+    let newest = newest.or(starts.last()).unwrap_or(group);
     let ways = [(request, newest), (request, group), (None, group), (None, count)];
     let way = ways.into_iter().find(fits);
     let room = most.saturating_sub(critical);
@@ -159,15 +160,15 @@ fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fo
     let is_cut = |from: usize, level: usize| (from..count).any(|at| cost(at, input.sizes) > level);
     let ((kept, mut start), level) = match fit {
         Some((way, level)) if !is_cut(newest, level) => (way, level),
-        _ if is_whole(&(request, newest)) => ((request, newest), usize::MAX),
+        _ if whole == Some((request, newest)) => ((request, newest), usize::MAX),
         Some((way, level)) if !is_cut(group, level) => (way, level),
-        _ => match [(request, group), (None, group)].into_iter().find(is_whole) {
+        _ => match whole.into_iter().chain([(request, group), (None, group)]).find(is_whole) {
             Some(way) => (way, usize::MAX),
             None => fit.unwrap_or(((None, count), usize::MAX)),
         },
     };
-    let whole = sizes_of((kept, start));
-    let mut stays: usize = whole.iter().map(|&(least, size)| size.min(level).max(least)).sum();
+    let sizes = sizes_of((kept, start));
+    let mut stays: usize = sizes.iter().map(|&(least, size)| size.min(level).max(least)).sum();
     if level == usize::MAX {
         let usual =
             share(cap, if least_text.is_some() { USUALLY_KEPT } else { HIGH }).saturating_sub(critical);
@@ -411,6 +412,30 @@ mod tests {
         let folded = folded(&history, true, 1_000);
         let fold = folded.fold.unwrap();
         assert_eq!((fold.kept, fold.until, fold.level), (Some(0), 29, usize::MAX), "{fold:?}");
+        assert!(folded.used <= 1_000, "{}", folded.used);
+    }
+
+    #[test]
+    fn as_many_protected_stay_whole_as_the_cap_has_room_for() {
+        let mut history = history(9, 190);
+        history.group_of = (0..9).collect();
+        history.settled = vec![true; 9];
+        let input = FoldInput {
+            whole: 1_000,
+            sizes: &history.sizes,
+            least: &[64; 9],
+            group_of: &history.group_of,
+            settled: &history.settled,
+            critical: &[false; 9],
+            request: Some(0),
+            protect_last: 6,
+            text: Some(LEAST),
+            soft: None,
+            ahead: false,
+        };
+        let folded = fold(&input, 1_000);
+        let fold = folded.fold.unwrap();
+        assert_eq!((fold.kept, fold.until, fold.level), (Some(0), 6, usize::MAX), "{fold:?}");
         assert!(folded.used <= 1_000, "{}", folded.used);
     }
 
