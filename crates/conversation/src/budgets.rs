@@ -112,7 +112,7 @@ impl Used {
         self.output.push(output);
         self.is_short[0] |= *left_out > 0;
         // What a reader wanted short says nothing of the type's limit.
-        self.is_short[1] |= output >= *reserved_tokens && !record.is_cut;
+        self.is_short[1] |= record.max_output.is_none() && (record.is_cut || output >= *reserved_tokens);
     }
 }
 

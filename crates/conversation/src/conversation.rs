@@ -79,9 +79,11 @@ pub struct Reply {
     pub action: Option<String>,
     /// Whether safety rules applied.
     pub safety: bool,
-    /// Whether it ends at the most tokens that its reader asked for.
+    /// Whether it was cut short, at the most tokens that it may have or by the model's decoder.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_cut: bool,
+    /// Messages of the session that the budget left out, with a pointer in their place.
+    pub left_out: usize,
     /// The model.
     pub model: String,
     /// Tokens of all calls.
@@ -134,8 +136,10 @@ pub struct ReplyRecord {
     pub problems: Vec<String>,
     /// What became of what the participant asked to be remembered before, and of earlier messages that waited for replies.
     pub notices: Vec<String>,
-    /// Whether it ends at the most tokens that its reader asked for.
+    /// Whether it was cut short, at the most tokens that it may have or by the model's decoder.
     pub is_cut: bool,
+    /// The most tokens that its reader asked for, if fewer than the type allows.
+    pub max_output: Option<usize>,
     /// The calls that were made for it; those behind it are added by [`Conversation::turn`].
     pub calls: Vec<TurnCall>,
     /// The pieces in which the text was passed on, in bytes.

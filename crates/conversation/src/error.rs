@@ -24,6 +24,17 @@ pub enum ConversationError {
     /// There is nothing to answer.
     #[error("the message is empty: it has no visible text; write something to answer")]
     Empty,
+    /// The newest message is sent whole (C105), and there is no room for it.
+    #[error(
+        "the message is {over} tokens too long for the model {model}, and it would be sent whole; send it in parts, or give \
+         the conversation a model with a larger window"
+    )]
+    TooLong {
+        /// Tokens over the limit.
+        over: usize,
+        /// The model's name in the table.
+        model: String,
+    },
     /// More participants than the type allows.
     #[error("{given} participants, but a conversation of type {kind} has at most {most}")]
     TooMany {

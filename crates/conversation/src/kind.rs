@@ -228,6 +228,11 @@ impl ConversationType {
         }
     }
 
+    /// Whether the fields count of replies that this recipe writes.
+    pub fn trusts_fields_of(&self, recipe: &str) -> bool {
+        self.small.as_ref().is_none_or(|small| small.trusts_fields || small.recipe != recipe)
+    }
+
     /// The JSON Schema of such a file.
     pub fn schema() -> Value {
         let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);

@@ -44,8 +44,10 @@ struct Said {
     intensity: Option<u8>,
     draft: Option<String>,
     action: Option<String>,
-    /// Whether it ends at the most tokens that its reader wants.
+    /// Whether it was cut short, at the most tokens that it may have or by the model's decoder.
     is_cut: bool,
+    /// The most tokens that its reader wants.
+    max_output: Option<usize>,
     calls: Vec<TurnCall>,
     problems: Vec<String>,
     /// What the reply tells of earlier messages.
@@ -121,6 +123,7 @@ impl Conversation {
             action: record.action,
             safety: record.window.safety,
             is_cut: record.is_cut,
+            left_out: record.window.left_out,
             model: record.model,
             usage: record.usage,
             cost: record.cost,
@@ -145,7 +148,15 @@ impl Conversation {
             self.charge_metered((stage, REPLY), &meter)?;
             self.charge_metered((stage, QUERY), &vectors)?;
         }
-        written
+        match written {
+            Err(ConversationError::Run(RunError::Refused { receipt, .. })) => {
+                // It would be refused again.
+                self.all.store().leave(self.track(), message.number)?;
+                let over = receipt.receipt.refused.as_ref().map_or(0, |refused| refused.deficit);
+                Err(ConversationError::TooLong { over, model: receipt.model })
+            }
+            written => written,
+        }
     }
 
     /// Writes a reply. `meter` counts what is spent on it, except for vectors, which `vectors` counts.
@@ -186,7 +197,12 @@ impl Conversation {
         }
         let outcome = ended?;
         calls.push(TurnCall::new(REPLY, &outcome));
-        let mut said = Said { calls, notices: asked.notices, ..self.said(&outcome, prepared.stage) };
+        let mut said = Said {
+            calls,
+            notices: asked.notices,
+            max_output: asked.max_output,
+            ..self.said(&outcome, prepared.stage)
+        };
         if let Some(name) = said.action.clone() {
             self.dispatch(&name, message, &prepared, &state, &pieces, &mut said).await?;
         }
@@ -229,6 +245,7 @@ impl Conversation {
             action: tag(&rules.dispatch).and_then(text),
             fields,
             is_cut: outcome.is_cut,
+            max_output: None,
             calls: Vec::new(),
             problems: outcome.failures.clone(),
             notices: Vec::new(),
@@ -322,7 +339,11 @@ impl Conversation {
         let mut notices = std::mem::take(&mut next.notices);
         notices.extend(said.notices);
         let vectors = said.vectors;
-        next.heard(&said.fields, said.intensity);
+        if kind.trusts_fields_of(&recipe) {
+            next.heard(&said.fields, said.intensity);
+        } else {
+            next.heard(&BTreeMap::new(), None);
+        }
         let others = self.stages_of_others()?;
         next.advance(kind, Happened { action: None, others: &others });
         let next_stage = next.stage(kind).map(|stage| stage.name.clone()).unwrap_or_default();
@@ -349,6 +370,7 @@ impl Conversation {
             problems: said.problems,
             notices,
             is_cut: said.is_cut,
+            max_output: said.max_output,
             calls: said.calls,
             pieces: pieces.into_lengths(),
             before,

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 
+use larder_conversation::ConversationError;
 use larder_core::output::OutputEvent;
 use larder_engine::executor::{NoopObserver, ProgressObserver, RunReceipt};
 use larder_testkit::layers::Outcome;
@@ -42,6 +43,21 @@ async fn a_reply_is_its_text_and_its_fields_move_the_participant_on() {
     let last = prompts.last().unwrap();
     assert!(last.contains("Intensity: 4/10 (stable) | Turn 3"), "{last}");
     assert!(last.contains("Said to be ready."), "{last}");
+}
+
+#[tokio::test]
+async fn fields_that_are_not_trusted_are_kept_and_move_nobody() {
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base");
+    let small = ("conversations/chat.yaml", "{below: 16384,", "{trusts_fields: false, below: 300000,");
+    let world = Talks::with_changes(&base, &[small], answer);
+    let talk = world.begin("chat");
+    for text in ["Hello", "Again", "On"] {
+        let reply = talk.say(text, &NoopObserver).await.unwrap();
+        assert_eq!((reply.stage.as_str(), reply.next_stage.as_str()), ("hello", "hello"));
+        assert_eq!(talk.record(reply.number).unwrap().fields["UserIntensity"], "4");
+    }
+    let prompts = world.prompts.lock().unwrap();
+    assert!(!prompts.last().unwrap().contains("Intensity"), "{}", prompts.last().unwrap());
 }
 
 #[tokio::test]
@@ -203,4 +219,18 @@ async fn an_action_that_a_reply_names_takes_its_place() {
     assert_eq!((reply.draft, reply.problems), (None, Vec::<String>::new()));
     assert_eq!(passed.0.into_inner().unwrap(), "Let us sit.[restart]Feel your feet.");
     assert_eq!(talk.message(reply.number).unwrap().text, "Feel your feet.");
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_fit_is_refused_once_and_waits_for_nothing() {
+    let world = world();
+    let talk = world.begin("chat");
+    let error = talk.say(&"words and words ".repeat(100_000), &NoopObserver).await.unwrap_err();
+    assert!(matches!(error, ConversationError::TooLong { .. }), "{error}");
+    assert!(error.to_string().contains("send it in parts"), "{error}");
+    assert!(talk.messages(None).unwrap().iter().all(|message| !message.pending));
+    let reply = talk.say("In short: hello", &NoopObserver).await.unwrap();
+    assert!(reply.notices.is_empty(), "{reply:?}");
+    let prompts = world.prompts.lock().unwrap();
+    assert!(prompts.len() == 1 && prompts[0].contains("In short: hello"), "{prompts:?}");
 }

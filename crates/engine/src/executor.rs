@@ -85,7 +85,7 @@ struct RecipeRun<'a> {
     originals: Originals,
     answer: Option<String>,
     gates: GateResult,
-    /// Whether the last answer ends where its caller said.
+    /// Whether the last answer is sound, but was ended by a limit.
     is_cut: bool,
     /// Whether the caller has read a piece of the last answer.
     shown: AtomicBool,

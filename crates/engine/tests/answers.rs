@@ -50,3 +50,12 @@ async fn an_answer_that_is_declined_is_none_and_is_not_asked_for_again() {
     );
     assert_eq!(model.left(), 0);
 }
+
+#[tokio::test]
+async fn an_answer_that_its_decoder_closed_is_taken_as_cut() {
+    let closed = ended("The barge left at", StopReason::Closed);
+    let (outcome, model) = summarize(vec![closed]).await;
+    let outcome = outcome.unwrap();
+    assert!(outcome.is_cut && outcome.failures.is_empty(), "{outcome:?}");
+    assert_eq!((outcome.output, model.left()), ("The barge left at".into(), 0));
+}

@@ -21,6 +21,11 @@ impl Place {
         Self { is_tagged: true, ..Self::default() }
     }
 
+    /// Whether it is in tagged text.
+    pub(super) fn is_tagged(self) -> bool {
+        self.is_tagged
+    }
+
     /// Advances over `bytes`.
     pub(super) fn read(&mut self, bytes: &[u8]) {
         for &byte in bytes {

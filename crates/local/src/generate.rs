@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::grammar::{Constraint, Grammars, Next};
 use super::llama::Llama;
-use super::sample::Sampler;
+use super::sample::{Sampler, repeats_itself};
 use super::text::TextStream;
 use super::tokenizer::Tokenizer;
 use super::{WINDOW, broken, refused, template, tools};
@@ -206,6 +206,9 @@ impl ReplyWriter<'_> {
             if tokens.len() == self.budget {
                 return Some(self.done(tokens.len(), StopReason::Length));
             }
+            if repeats_itself(&tokens) {
+                return Some(self.done(tokens.len(), StopReason::Closed));
+            }
             for &marker in self.generator.tokenizer.silent() {
                 if let Some(logit) = self.logits.get_mut(marker as usize) {
                     *logit = f32::NEG_INFINITY;
@@ -231,6 +234,10 @@ impl ReplyWriter<'_> {
             let tokens = match constraint.next() {
                 Next::End => break,
                 Next::Forced(tokens) => tokens,
+                Next::Choice { free: true, .. } if constraint.goes_in_circles() => {
+                    constraint.close();
+                    break;
+                }
                 Next::Choice { allowed, free } => {
                     let logits = &mut self.logits;
                     allowed.iter_unset_entries(|token| {
@@ -256,7 +263,8 @@ impl ReplyWriter<'_> {
         }
         self.tell(constraint.settled().get(told..).unwrap_or_default());
         let tokens = constraint.settled().len();
-        Some(self.done(tokens, StopReason::Stop))
+        let stop = if constraint.is_closed() { StopReason::Closed } else { StopReason::Stop };
+        Some(self.done(tokens, stop))
     }
 
     /// Processes the tokens just written; `false` if the listener left.

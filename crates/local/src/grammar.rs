@@ -10,6 +10,7 @@ use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 
 use super::bounds;
 use super::closing::{self, Place};
+use super::sample::repeats_itself;
 use super::tokenizer::Tokenizer;
 
 /// Tokens between checks that the reply can still end in time.
@@ -58,7 +59,16 @@ impl Grammars {
             format!("no answer of at most {budget} tokens satisfies the schema: raise the output budget")
         })?;
         let tokenizer = Arc::clone(&self.tokenizer);
-        Ok(Constraint { matcher, tokenizer, budget, written: Vec::new(), place, safe: 0, closing })
+        Ok(Constraint {
+            matcher,
+            tokenizer,
+            budget,
+            written: Vec::new(),
+            place,
+            safe: 0,
+            closing,
+            is_closed: false,
+        })
     }
 
     fn compile(&self, mut schema: Value) -> Result<Matcher, String> {
@@ -103,6 +113,8 @@ pub(super) struct Constraint {
     safe: usize,
     /// The shortest completion found from there.
     closing: Vec<u32>,
+    /// Whether the text was closed for lack of room, or because it went in circles.
+    is_closed: bool,
 }
 
 impl Constraint {
@@ -177,10 +189,22 @@ impl Constraint {
         }
     }
 
-    fn close(&mut self) {
+    /// Ends the reply at the last check, in the shortest way.
+    pub(super) fn close(&mut self) {
         self.written.truncate(self.safe);
         self.written.append(&mut self.closing);
         self.safe = self.written.len();
+        self.is_closed = true;
+    }
+
+    /// Whether it is a tagged text that repeats itself; JSON may.
+    pub(super) fn goes_in_circles(&self) -> bool {
+        self.place.is_tagged() && repeats_itself(&self.written)
+    }
+
+    /// Whether the text was closed where the model would have gone on.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// The tokens so far that will stay.

@@ -8,6 +8,14 @@ use std::collections::BTreeSet;
 const REPETITION_PENALTY: f32 = 1.15;
 /// How far back a repetition counts, in tokens of the reply.
 const REPETITION_SPAN: usize = 96;
+/// Tokens of a reply that repeat as many of its earlier ones: a model this small would go on in circles.
+const CIRCLE: usize = 24;
+
+/// Whether a text goes in circles: it ends as an earlier part of it, word for word.
+pub(super) fn repeats_itself(written: &[u32]) -> bool {
+    let Some((rest, last)) = written.split_last_chunk::<CIRCLE>() else { return false };
+    rest.windows(CIRCLE).any(|earlier| earlier == last)
+}
 
 pub(super) struct Sampler {
     temperature: f32,
@@ -77,6 +85,16 @@ mod tests {
         assert_eq!(sampler.pick(&mut [1.0, 2.0, 1.9], &[]), 1);
         assert_eq!(sampler.pick(&mut [1.0, 2.0, 1.9], &[1]), 2);
         assert_eq!(sampler.pick(&mut [-1.0, -1.1, f32::NEG_INFINITY], &[0]), 1);
+    }
+
+    #[test]
+    fn a_text_goes_in_circles_when_it_repeats_a_long_part_of_itself() {
+        let sentence: Vec<u32> = (0..30).collect();
+        let circle = [sentence.as_slice(), &[99], &sentence].concat();
+        assert!(repeats_itself(&circle) && repeats_itself(&circle[..55]));
+        for text in [&circle[..54], &sentence, &[1; 40], &[]] {
+            assert!(!repeats_itself(text), "{text:?}");
+        }
     }
 
     #[test]

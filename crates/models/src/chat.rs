@@ -66,6 +66,9 @@ pub enum StopReason {
     Stop,
     /// `max_output` was reached, so the reply is truncated.
     Length,
+    /// `max_output` was near, or the text went in circles, and the model's decoder closed what was open: whole in form,
+    /// truncated in what it says.
+    Closed,
     /// The model requests tool calls.
     ToolCalls,
     /// The provider or model refused for content reasons.

@@ -339,6 +339,9 @@ fn print(conversation: &Conversation, reply: &Reply, is_plain: bool) -> Result<(
         facts.push(format!("{} summarized", counted(window.summarized as u64, "message")));
     }
     output::say(&output::dim(&facts.join(" · ")));
+    if reply.is_cut {
+        output::say("note: the reply was cut short; ask for the rest");
+    }
     for notice in &reply.notices {
         output::say(&output::visible(notice));
     }

@@ -59,6 +59,14 @@ pub struct SmallWindow {
     /// The newest messages, which are never dropped.
     #[schemars(range(min = 2, max = 1_000))]
     pub protected: usize,
+    /// Whether the fields of these replies count: whether they move the participant to another stage, and tell the
+    /// intensity. Otherwise they are only kept, and what moves on is what the participant does, and turns.
+    #[serde(default = "trusts_fields")]
+    pub trusts_fields: bool,
+}
+
+const fn trusts_fields() -> bool {
+    true
 }
 
 /// What is looked for in the past, and how similar it must be (R4-4.18 to R4-4.25).

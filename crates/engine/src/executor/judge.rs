@@ -40,16 +40,13 @@ impl RecipeRun<'_> {
             .map_err(|source| RunError::Schema { recipe: recipe.id(), source })?;
         // JSON that parses is complete, whatever the provider reports.
         let complete = recipe.output.format == OutputFormat::Json && parsed.is_ok();
-        let may_be_cut = self.input.max_output == Some(prepared.max_output);
-        self.is_cut = reply.stop == StopReason::Length
-            && !complete
-            && may_be_cut
-            && parsed.is_ok()
-            && self.gates.passed();
+        let is_short = !complete && matches!(reply.stop, StopReason::Length | StopReason::Closed);
+        // Where its reader wants it short, or its form is whole, nothing better follows from asking again.
+        let may_be_cut =
+            self.input.max_output == Some(prepared.max_output) || reply.stop == StopReason::Closed;
+        self.is_cut = is_short && may_be_cut && parsed.is_ok() && self.gates.passed();
         self.gates.failures.extend(match reply.stop {
-            StopReason::Length if !complete && !self.is_cut => {
-                Some(GateFailure::Cut { limit: prepared.max_output })
-            }
+            _ if is_short && !self.is_cut => Some(GateFailure::Cut { limit: prepared.max_output }),
             StopReason::Refusal => Some(GateFailure::Declined),
             _ => None,
         });

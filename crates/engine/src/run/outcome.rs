@@ -285,7 +285,8 @@ pub struct RunOutcome {
     /// not part of the reply.
     #[serde(skip)]
     pub signals: Vec<String>,
-    /// Whether the answer ends where its caller said ([`RunInput::max_output`](crate::inputs::RunInput::max_output)).
+    /// Whether the answer ends where its caller said ([`RunInput::max_output`](crate::inputs::RunInput::max_output)), or
+    /// where the model's decoder closed it for lack of room.
     #[serde(skip)]
     pub is_cut: bool,
     /// What its model called on the way to the answer: each message with calls, followed by their results as it read them.

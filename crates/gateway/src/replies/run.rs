@@ -105,6 +105,7 @@ impl From<ConversationError> for Problem {
             ConversationError::Type(TypeError::Invalid { .. }) => StatusCode::CONFLICT,
             ConversationError::NotConfirmed | ConversationError::Acted { .. } => StatusCode::CONFLICT,
             ConversationError::Ceiling { .. } => StatusCode::TOO_MANY_REQUESTS,
+            ConversationError::TooLong { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
         Self::new(status, error.to_string())

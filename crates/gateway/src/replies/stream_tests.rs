@@ -15,6 +15,7 @@ fn reply(text: &str) -> Reply {
         action: None,
         safety: false,
         is_cut: false,
+        left_out: 0,
         model: String::new(),
         usage: larder_text::usage::Usage::default(),
         cost: None,

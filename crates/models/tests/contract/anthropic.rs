@@ -140,7 +140,7 @@ fn event(json: Value) -> String {
 fn stop_reason(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Stop => "end_turn",
-        StopReason::Length => "max_tokens",
+        StopReason::Length | StopReason::Closed => "max_tokens",
         StopReason::ToolCalls => "tool_use",
         StopReason::Refusal => "refusal",
     }

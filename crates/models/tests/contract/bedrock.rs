@@ -150,7 +150,7 @@ fn event(kind: &str, payload: Value) -> Vec<u8> {
 fn stop_reason(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Stop => "end_turn",
-        StopReason::Length => "max_tokens",
+        StopReason::Length | StopReason::Closed => "max_tokens",
         StopReason::ToolCalls => "tool_use",
         StopReason::Refusal => "guardrail_intervened",
     }

@@ -124,7 +124,7 @@ fn chunk(delta: Value, finish: Option<&str>) -> String {
 fn finish(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Stop => "stop",
-        StopReason::Length => "length",
+        StopReason::Length | StopReason::Closed => "length",
         StopReason::ToolCalls => "tool_calls",
         StopReason::Refusal => "content_filter",
     }
