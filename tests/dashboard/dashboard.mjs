@@ -99,6 +99,10 @@ async function talk() {
   if (outcome.status !== "complete" || outcome.unverified) throw new Error(`the turn came to ${JSON.stringify(outcome)}`);
   await eventually("the turn is summarized", async () => (await api(`turns/${outcome.turn}`)).turn.summary.startsWith("The cheapest laptop of"));
   const { runs } = await api("runs");
+  const people = [{ name: "Ann" }, { name: "Ben" }];
+  const conflict = await post("conversations", { type: "mediation", title: "Sunday", participants: people });
+  await post(`conversations/${conflict.id}/messages`, { participant: "Ann", text: say.conflict.private });
+  await post(`conversations/${conflict.id}/shares/preview?participant=Ann`, { text: say.conflict.attack, to: ["Ben"] });
   const lesson = await post("conversations", { type: "tutor", title: "Fractions" });
   await post(`conversations/${lesson.id}/messages`, { text: say.lesson.question });
   const named = (recipe, status) => runs.find((run) => run.recipe === recipe && run.status === status).run_id;
@@ -106,7 +110,7 @@ async function talk() {
   const { window } = await api(`exchanges/${cartons.id}`);
   const part = window.findIndex((each) => each.role === "tool");
   return {
-    lesson: lesson.id, cartons: cartons.id, part, pointer: window[part].pointer, long: long.map(({ id }) => id),
+    conflict: conflict.id, lesson: lesson.id, cartons: cartons.id, part, pointer: window[part].pointer, long: long.map(({ id }) => id),
     turn: outcome.turn, folder: outcome.folder, run, failedRun: named("triage", "intervention"), goodRun: named("triage", "completed"),
   };
 }
@@ -846,6 +850,66 @@ check("a conversation is led without scripts, too", () =>
     yes((await page.locator("#aside").textContent()).includes("Frustration"), "with what was sent next to it");
   }));
 
+// Begins a mediation of two and leads Ann's side as far as a draft; the browser may have its script or not.
+async function mediate(page) {
+  await open(page, "/conversations");
+  await page.getByLabel("Type").selectOption("mediation");
+  await page.getByLabel("Participants").fill("Ann, Ben");
+  await submitted(page, page.getByRole("button", { name: "Begin", exact: true }));
+  await submitted(page, page.getByRole("button", { name: "Let the assistant begin" }));
+  await page.locator("#messages").getByText(say.conflict.welcome).waitFor();
+  await submitted(page, page.locator("#acts").getByRole("button", { name: "Begin", exact: true }));
+  await page.locator("#acts").getByText("You are at Witnessing").waitFor();
+  await page.getByLabel("Your message").fill(say.conflict.private);
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.locator("#messages").getByText(say.conflict.reply).waitFor();
+  await page.locator("#messages blockquote").getByText(say.conflict.draft).waitFor();
+  await until(page, "the draft waits to be previewed", (draft) => document.getElementById("share-text")?.value === draft, say.conflict.draft);
+}
+
+const shared = (page) => page.locator("#sharing").locator("xpath=ancestor::section");
+
+for (const script of [true, false]) {
+  check(`a mediation of two is led ${script ? "in the browser" : "without scripts, too"}`, () =>
+    withPage({ script }, async (page) => {
+      await mediate(page);
+      const sharing = shared(page);
+      await sharing.getByLabel("What you want to share").fill(say.conflict.attack);
+      await submitted(page, sharing.getByRole("button", { name: "Preview", exact: true }));
+      const preview = page.locator("#preview");
+      await preview.getByText("This cannot be shared as it is").waitFor();
+      yes((await preview.textContent()).includes("you never"), "the words of which the type warns are named");
+      is(await preview.getByRole("button", { name: "Give exactly this" }).count(), 0, "what is stopped cannot be confirmed");
+      is(await preview.locator("textarea").inputValue(), say.conflict.milder, "other words are suggested");
+      await preview.locator("textarea").fill(say.conflict.draft);
+      await submitted(page, preview.getByRole("button", { name: "Preview this instead" }));
+      const give = preview.getByRole("button", { name: "Give exactly this to Ben" });
+      await give.waitFor();
+
+      await submitted(page, page.getByRole("link", { name: "As Ben" }));
+      const received = async () => texts(shared(page).locator("h3:has-text('Shared with you') + ul blockquote"));
+      is(await received(), [], "a preview gives nothing");
+      yes(!(await page.content()).includes(say.conflict.draft), "and shows nothing");
+      await submitted(page, page.getByRole("link", { name: "As Ann" }));
+      await submitted(page, give);
+      await page.getByText("Shared by you").waitFor();
+      is(await preview.count(), 0, "what was confirmed is no preview any more");
+
+      await submitted(page, page.getByRole("link", { name: "As Ben" }));
+      is(await received(), [say.conflict.draft], "the other has what was shared");
+      yes((await page.locator("#acts").textContent()).includes("Ann is at Witnessing"), "and sees how far the first has come");
+      const all = await page.content();
+      for (const words of [say.conflict.private, say.conflict.reply, say.conflict.attack, say.conflict.milder]) {
+        yes(!all.includes(words), `nothing else of the first's side: ${words}`);
+      }
+
+      await page.getByLabel("Where").selectOption("inner_work");
+      await submitted(page, page.getByRole("button", { name: "Begin a session" }));
+      await page.locator("#acts").getByText("You are at Inner work (session 2)").waitFor();
+      yes(true, "an aside is begun");
+    }));
+}
+
 const pages = () => [
   ["/", "overview"],
   ["/requests", "requests"],
@@ -858,6 +922,7 @@ const pages = () => [
   [`/sessions/${say.SESSION}/transcript`, "transcript"],
   ["/conversations", "conversations"],
   [`/conversations/${shown.lesson}`, "conversation"],
+  [`/conversations/${shown.conflict}?as=Ann`, "mediation with a preview"],
   [`/conversations/${shown.lesson}/memory`, "memory and consent"],
   ["/runs", "runs"],
   [`/runs/${shown.run}`, "run"],
@@ -958,7 +1023,10 @@ const PROOFS = [
   ["live totals move while a client talks", SCRIPT, '"pieces", (event)', '"nothing", (event)'],
   ["live totals move while a client talks", SCRIPT, "piece.innerHTML = html;", "location.reload();"],
   ["a conversation type is tried, with what was sent next to it", SCRIPT, 'add("own", form.dataset.as, text);', ""],
-  ["a conversation type is tried, with what was sent next to it", SCRIPT, "if (aside.ok)", "if (false)"],
+  ["a conversation type is tried, with what was sent next to it", SCRIPT, "if (!read.ok) return;", "return;"],
+  ["a mediation of two is led in the browser", SCRIPT, "data.draft && data.draft !== data.text", "false"],
+  ["a mediation of two is led in the browser", PAGE, /name="confirm" value="[^"]*"/, 'name="confirm" value="0"'],
+  ["a mediation of two is led without scripts, too", PAGE, 'name="action" value="begin"', 'name="action" value="invite"'],
   ["updates pause, and leave what is in use alone", SCRIPT, "|| paused", ""],
   ["updates pause, and leave what is in use alone", SCRIPT, "|| piece.contains(document.activeElement)", ""],
   ["updates pause, and leave what is in use alone", SCRIPT, 'root.addEventListener("focusout"', 'root.addEventListener("nothing"'],

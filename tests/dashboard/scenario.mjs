@@ -225,9 +225,23 @@ export const lesson = {
   words: "a half of a third",
   fact: "Works on halves of thirds.",
 };
+// Two people in conflict, led in the browser: what is said on one track, what of it is shared, and what is private.
+export const conflict = {
+  welcome: "Welcome. What brings you here?",
+  private: "I read her letters last winter.",
+  reply: "It weighs on you that you never said it.",
+  draft: "I was hurt when you did not come on Sunday.",
+  attack: "You never come, you idiot.",
+  milder: "You did not come on Sunday.",
+};
+const thinks = "<thinking>\nMode: WITNESS\nUserIntensity: 4\nStrategy: listen\n</thinking>";
 // The first of these whose words are in the prompt; facts are updated from what was said.
 export const ANSWERS = {
   "Update the facts.": JSON.stringify({ upsert: [{ category: "Other", fact: lesson.fact, quote: lesson.words, confidence: 0.9 }], delete: [] }),
+  [conflict.attack]: JSON.stringify({ attacks: true, spans: ["you idiot"], suggestion: conflict.milder }),
+  "Looks for words that would make the other person": JSON.stringify({ attacks: false, spans: [], suggestion: "" }),
+  "Begin.": conflict.welcome,
+  [conflict.private]: `${thinks}${conflict.reply}<draft>${conflict.draft}</draft>`,
   "What is a half of a third": `<notes>\nMode: ASK\nFrustration: 2\nUnderstanding: 1\nStrategy: let them draw\n</notes>${lesson.answer}`,
   "Orders from Oslo": '{"kind": "import", "urgency": "now"}',
   "The printer on": '{"kind": "printer", "urgency": "whenever"}',

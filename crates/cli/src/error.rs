@@ -104,6 +104,9 @@ impl From<ConversationError> for CliError {
         match error {
             ConversationError::Store(error) => Self::Store(error),
             ConversationError::Run(error) => Self::Run(error),
+            ConversationError::WhichParticipant { names } => Self::Fixable(format!(
+                "you take part in this conversation as {names}; say which is meant with `--as NAME`"
+            )),
             error => Self::Fixable(error.to_string()),
         }
     }

@@ -60,6 +60,7 @@ fn a_draft_is_previewed_judged_and_given_from_the_terminal() {
         b"Hello\n/share @Ben Hi\n/confirm\n/act no\n",
     );
     assert!(plain.out.contains("Preview:\nHi"), "{plain:?}");
+    assert!(plain.err.contains("warning: the reader may take this as an attack: idiot"), "{plain:?}");
     assert!(plain.err.contains("given to Ben"), "{plain:?}");
     assert!(plain.err.contains("\"no\" cannot be done here"), "{plain:?}");
 }
@@ -78,6 +79,23 @@ fn piped_lines_go_on_after_one_that_failed_and_commands_say_what_they_lack() {
     assert_eq!(ran.code, 2, "{ran:?}");
     let twice = shop.run_with(&["converse", "chat", "--as", "Ann", "--with", "Ann"], b"");
     assert!(twice.err.contains("participant \"Ann\": given twice\n"), "{twice:?}");
+}
+
+#[test]
+fn the_assistant_speaks_first_among_piped_lines_too_and_a_side_is_chosen_by_its_option() {
+    let shop = Shop::responding(respond);
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", "");
+    let opened =
+        shop.run_with(&["converse", "mediation", "--as", "Ann", "--with", "Ben", "--format", "json"], b"");
+    assert_eq!((opened.code, &lines(&opened.out)[0]["action"]), (0, &json!("open")), "{opened:?}");
+    let list = shop.json(&["converse"]);
+    let id = list[0]["id"].as_str().unwrap();
+    let which = shop.run_with(&["converse", "--continue", id], b"Hello\n");
+    assert_eq!(which.code, 1, "{which:?}");
+    assert!(which.err.contains("as Ann and Ben; say which is meant with `--as NAME`"), "{which:?}");
+    let again = shop.run_with(&["converse", "--continue", id, "--as", "Ann"], b"");
+    assert!(again.out.is_empty(), "it opens a session once: {again:?}");
 }
 
 /// A stub whose first so many replies fail.

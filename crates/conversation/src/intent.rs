@@ -73,17 +73,24 @@ pub fn find(rules: &IntentRules, message: &str) -> Found {
     }
 }
 
+/// Those of some phrases that a text says, in their order.
+pub(crate) fn phrases_in<'p>(phrases: &'p [String], text: &str) -> Vec<&'p str> {
+    let said = words(text);
+    phrases.iter().filter(|phrase| is_said(phrase, &[], &said)).map(String::as_str).collect()
+}
+
 fn says(intent: &Intent, said: &[String]) -> bool {
     let not_after: Vec<String> = intent.not_after.iter().flat_map(|word| words(word)).collect();
-    intent.phrases.iter().any(|phrase| {
-        let pieces: Vec<Vec<String>> =
-            phrase.split('…').map(words).filter(|piece| !piece.is_empty()).collect();
-        let Some((first, rest)) = pieces.split_first() else { return false };
-        let starts = (0..said.len()).filter(|at| said[*at..].starts_with(first));
-        starts.into_iter().any(|at| {
-            let is_denied = at > 0 && not_after.contains(&said[at - 1]);
-            !is_denied && follows(rest, &said[at + first.len()..])
-        })
+    intent.phrases.iter().any(|phrase| is_said(phrase, &not_after, said))
+}
+
+fn is_said(phrase: &str, not_after: &[String], said: &[String]) -> bool {
+    let pieces: Vec<Vec<String>> = phrase.split('…').map(words).filter(|piece| !piece.is_empty()).collect();
+    let Some((first, rest)) = pieces.split_first() else { return false };
+    let mut starts = (0..said.len()).filter(|at| said[*at..].starts_with(first));
+    starts.any(|at| {
+        let is_denied = at > 0 && not_after.contains(&said[at - 1]);
+        !is_denied && follows(rest, &said[at + first.len()..])
     })
 }
 

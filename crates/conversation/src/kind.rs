@@ -179,6 +179,9 @@ pub struct SafetyRules {
     pub tier: Option<String>,
     /// The recipe that judges whether a text attacks someone, before it is shared (R4-7.17).
     pub attacks: Option<String>,
+    /// Phrases that may attack someone, in the form of those of `intents`. The preview of a text that has one says so,
+    /// whatever the model says that judges it; it may be shared nevertheless.
+    pub attack_phrases: Vec<String>,
 }
 
 /// Ceilings on what is spent, in US dollars.

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::actions::ActionResult;
 use crate::conversation::{Conversation, Conversations};
 use crate::error::ConversationError;
-use crate::kind::{Block, Sight, Trigger};
+use crate::intent::phrases_in;
+use crate::kind::{Action, Block, Sight, Trigger};
 use crate::memory::Share;
 use crate::state::{Happened, ParticipantState};
 
@@ -61,6 +62,10 @@ pub struct SharePreview {
     pub message: u64,
     /// What was judged of it.
     pub verdicts: Vec<Verdict>,
+    /// Words of it that the reader may take as an attack, though nothing stops it: phrases of the type, and what a judge
+    /// named without stopping the text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// What confirms exactly this text for exactly these. Only the newest preview can be confirmed.
     pub confirm: String,
 }
@@ -166,11 +171,12 @@ impl Conversation {
                 None => self.judge(&text, &state, observer).await?,
                 Some(_) => Vec::new(),
             };
+            let warnings = self.warnings(&text, &verdicts);
             let all = serde_json::json!([self.id, self.participant, message, text, new.to, new.purpose]);
             let mut confirm = ContentHash::new(all.to_string().as_bytes()).to_hex();
             confirm.truncate(DIGITS);
             let (to, purpose) = (new.to.clone(), new.purpose.clone());
-            let preview = SharePreview { text, to, purpose, message, verdicts, confirm };
+            let preview = SharePreview { text, to, purpose, message, verdicts, warnings, confirm };
             let (_, mut state) = self.standing()?;
             state.preview = Some(preview.clone());
             self.all.store().set_state(self.track(), &serde_json::to_value(&state).unwrap_or_default())?;
@@ -255,11 +261,7 @@ impl Conversation {
                 Err(refused(purpose, "name participants or a purpose, not both".to_owned()))
             }
             Some(purpose) => {
-                let action =
-                    kind.actions.get(purpose).filter(|action| action.on.contains(&Trigger::Released));
-                let fits =
-                    |action| state.stage(kind).is_some_and(|stage| crate::kind::Action::fits(action, stage));
-                if action.is_some_and(fits) {
+                if self.purposes_in(state).any(|name| name == purpose) {
                     return Ok(());
                 }
                 Err(refused(
@@ -276,6 +278,37 @@ impl Conversation {
                 Err(StoreError::InvalidName { what: "participant", name, reason }.into())
             }
         }
+    }
+
+    /// The actions of the participant's stage that wait for a statement of every participant.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn purposes(&self) -> Result<Vec<String>, ConversationError> {
+        let (_, state) = self.standing()?;
+        Ok(self.purposes_in(&state).map(str::to_owned).collect())
+    }
+
+    fn purposes_in(&self, state: &ParticipantState) -> impl Iterator<Item = &str> {
+        let kind = &self.loaded.kind;
+        let stage = state.stage(kind);
+        let waits = move |action: &Action| {
+            action.on.contains(&Trigger::Released) && stage.is_some_and(|stage| action.fits(stage))
+        };
+        kind.actions.iter().filter(move |(_, action)| waits(action)).map(|(name, _)| name.as_str())
+    }
+
+    /// Words that the reader of a text may take as an attack. A verdict that stops it names its own.
+    fn warnings(&self, text: &str, verdicts: &[Verdict]) -> Vec<String> {
+        let named = verdicts.iter().filter(|verdict| !verdict.stops).flat_map(|verdict| &verdict.spans);
+        let phrases = phrases_in(&self.loaded.kind.safety.attack_phrases, text).into_iter();
+        let mut warnings: Vec<String> = Vec::new();
+        for words in phrases.map(str::to_owned).chain(named.cloned()) {
+            if !warnings.contains(&words) {
+                warnings.push(words);
+            }
+        }
+        warnings
     }
 
     /// The text that is to be shared, and the message that it is from.

@@ -142,9 +142,12 @@ async fn what_attacks_is_stopped_before_it_is_shared_and_only_what_was_confirmed
         (stopped.verdicts[0].spans.as_slice(), stopped.verdicts[0].suggestion.as_str()),
         (&["idiot".to_owned()][..], "Please listen.")
     );
+    assert_eq!(stopped.warnings, ["you never", "you idiot"]);
     assert!(ann.share(&stopped.confirm, &NoopObserver).await.is_err());
+    let warned = ann.preview_share(&to_ben(Some("You never listen")), &NoopObserver).await.unwrap();
+    assert!(warned.may_be_shared() && warned.warnings == ["you never"], "by rule, whatever the judge says");
     let draft = ann.preview_share(&to_ben(None), &NoopObserver).await.unwrap();
-    assert_eq!(draft.text, "I was scared that day.");
+    assert_eq!((draft.text.as_str(), draft.warnings.len()), ("I was scared that day.", 0));
     assert!(ann.share(&stopped.confirm, &NoopObserver).await.is_err(), "only the newest preview counts");
     ben.say("Hello", &NoopObserver).await.unwrap();
     assert!(!world.last_prompt().contains("scared"), "a preview gives nothing");

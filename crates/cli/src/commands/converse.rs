@@ -83,7 +83,6 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
     if interactive {
         let (id, name) = (conversation.id(), conversation.participant());
         output::say(&format!("conversation {id} as {name}; {COMMANDS} are commands, Ctrl-D ends it"));
-        begin(&conversation, &printer).await?;
     }
     let keyboard = Keyboard::default();
     let mut last: Option<Reply> = None;
@@ -98,6 +97,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
             output::error(&earlier.to_string());
         }
     };
+    begin(&conversation, &printer).await.unwrap_or_else(&mut failed);
     loop {
         if interactive {
             output::say("\nyou:");
@@ -115,9 +115,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
                 match conversation.begin_session(Some(aside).filter(|aside| !aside.is_empty())).await {
                     Ok(session) => {
                         output::say(&format!("session {session}"));
-                        if interactive {
-                            begin(&conversation, &printer).await?;
-                        }
+                        begin(&conversation, &printer).await.unwrap_or_else(&mut failed);
                     }
                     Err(error) => failed(error.into()),
                 }
@@ -266,6 +264,13 @@ fn print_preview(preview: &SharePreview, is_plain: bool) -> Result<(), CliError>
         if !verdict.suggestion.is_empty() {
             output::text(&format!("Instead:\n{}", output::visible(&verdict.suggestion)))?;
         }
+    }
+    if preview.verdicts.is_empty() && preview.purpose.is_none() {
+        output::say("note: the type names no check of what is shared, so nobody judged this text");
+    }
+    if !preview.warnings.is_empty() {
+        let words = output::visible(&preview.warnings.join("; "));
+        output::say(&format!("warning: the reader may take this as an attack: {words}"));
     }
     if preview.may_be_shared() {
         let to = preview.purpose.clone().unwrap_or_else(|| preview.to.join(", "));

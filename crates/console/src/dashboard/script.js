@@ -102,6 +102,20 @@ async function* eventsOf(reply) {
   }
 }
 
+// Reads a piece of a conversation's page again. What somebody is writing in it stays.
+async function renew(id, address) {
+  const piece = document.getElementById(id);
+  const read = await fetch(address);
+  if (!read.ok) return;
+  const html = await read.text();
+  const typed = [...piece.querySelectorAll("textarea, input[id]")].filter((field) => field.value !== field.defaultValue);
+  piece.innerHTML = html;
+  for (const { id, value } of typed) {
+    const field = document.getElementById(id);
+    if (field) field.value = value;
+  }
+}
+
 // A chat: what is posted appears at once and its reply as it is written; then what is next to it is read again.
 function converse(form) {
   const messages = document.getElementById("messages");
@@ -126,7 +140,16 @@ function converse(form) {
     for await (const { kind, data } of eventsOf(reply)) {
       if (kind === "text") said.textContent += data.text;
       if (kind === "restart") said.textContent = "";
-      if (kind === "done") said.textContent = data.text;
+      if (kind === "done") {
+        said.textContent = data.text;
+        if (data.draft && data.draft !== data.text) {
+          const words = "A draft, which nobody else has until you share it:";
+          said.after(
+            Object.assign(document.createElement("span"), { className: "muted", textContent: words }),
+            Object.assign(document.createElement("blockquote"), { dir: "auto", textContent: data.draft }),
+          );
+        }
+      }
       if (kind === "problem") throw new Error(data.detail);
     }
   };
@@ -144,8 +167,7 @@ function converse(form) {
     failed = { text: "", key: "" };
     try {
       await answer(text, key);
-      const aside = await fetch(form.dataset.aside);
-      if (aside.ok) document.getElementById("aside").innerHTML = await aside.text();
+      for (const piece of ["aside", "acts"]) await renew(piece, form.dataset[piece]);
     } catch (error) {
       problem.textContent = `No reply: ${error.message}`;
       failed = { text, key };
@@ -164,6 +186,12 @@ document.addEventListener(
   },
   true,
 );
+
+// What is started once is started once, however long its model takes.
+document.addEventListener("submit", ({ target }) => {
+  if (!target.closest("#acts")) return;
+  setTimeout(() => target.querySelectorAll("button").forEach((button) => Object.assign(button, { disabled: true, textContent: "One moment …" })));
+});
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest?.("[data-copy]");

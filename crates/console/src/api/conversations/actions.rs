@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::{Extension, Json as Answer};
-use larder_conversation::{ActionResult, Started};
+use larder_conversation::{ActionResult, Conversation, ConversationError, Started};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::replies::{self, Act, Acted};
@@ -35,6 +35,19 @@ pub struct ActionInfo {
     pub name: String,
     /// What it does; empty for a step that leads to another stage.
     pub about: String,
+}
+
+impl ActionList {
+    /// What a participant can start now. Blocks.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn read(conversation: &Conversation) -> Result<Self, ConversationError> {
+        let known = &conversation.kind().kind.actions;
+        let about = |name: &String| known.get(name).map(|action| action.about.clone()).unwrap_or_default();
+        let names = conversation.actions()?.into_iter();
+        Ok(Self { actions: names.map(|name| ActionInfo { about: about(&name), name }).collect() })
+    }
 }
 
 /// An action to start.
@@ -68,13 +81,7 @@ pub async fn list(
     Query(who): Query<ParticipantParams>,
 ) -> Result<Answer<ActionList>, Problem> {
     let conversation = open(&app, &caller, id, who.participant).await?;
-    let actions = blocking(move || {
-        let known = &conversation.kind().kind.actions;
-        let about = |name: &String| known.get(name).map(|action| action.about.clone()).unwrap_or_default();
-        let names = conversation.actions()?.into_iter();
-        Ok(names.map(|name| ActionInfo { about: about(&name), name }).collect())
-    });
-    Ok(Answer(ActionList { actions: actions.await? }))
+    Ok(Answer(blocking(move || ActionList::read(&conversation)).await?))
 }
 
 /// Start an action

@@ -23,8 +23,10 @@ use larder_store::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+pub use actions::{ActionInfo, ActionList};
 pub use memory::{ConsentList, ConsentScope, RememberedFact, remembered};
 pub use messages::{ListedMessage, MessageStatus, ReplyWindow, with_status};
+pub use sharing::ShareList;
 
 use super::Problem;
 use super::endpoint::{Endpoints, routes};
@@ -231,15 +233,25 @@ pub async fn begin(
     Extension(caller): Extension<Caller>,
     Json(new): Json<NewConversationBody>,
 ) -> Result<(StatusCode, Answer<ConversationRecord>), Problem> {
-    let begun = blocking(move || {
-        let user = caller.store.user();
-        let participant = |one: NewParticipant| (one.name, one.user.unwrap_or_else(|| user.to_owned()));
-        let named = new.participants.into_iter().map(participant);
-        // Nobody takes part by another user's act.
-        let (own, others): (Vec<_>, Vec<_>) = named.partition(|(_, of)| caller.operator || of == user);
-        app.conversations(&caller).begin_inviting(&new.kind, &new.title, &own, &others)
-    });
+    let begun = blocking(move || begin_for(&app, &caller, new));
     Ok((StatusCode::CREATED, Answer(begun.await?)))
+}
+
+/// Begins a conversation for a caller, who invites other users. Blocks.
+///
+/// # Errors
+/// There is no such type, it does not allow that, or the store fails.
+pub fn begin_for(
+    app: &App,
+    caller: &Caller,
+    new: NewConversationBody,
+) -> Result<ConversationRecord, ConversationError> {
+    let user = caller.store.user();
+    let participant = |one: NewParticipant| (one.name, one.user.unwrap_or_else(|| user.to_owned()));
+    let named = new.participants.into_iter().map(participant);
+    // Nobody takes part by another user's act.
+    let (own, others): (Vec<_>, Vec<_>) = named.partition(|(_, of)| caller.operator || of == user);
+    app.conversations(caller).begin_inviting(&new.kind, &new.title, &own, &others)
 }
 
 /// Show a conversation

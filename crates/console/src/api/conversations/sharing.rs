@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::{Extension, Json as Answer};
 use larder_conversation::memory::Share;
 use larder_conversation::sharing::{NewShare, SharePreview, Shared};
+use larder_conversation::{Conversation, ConversationError};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::replies::{self, Act, Acted};
@@ -34,6 +35,18 @@ pub struct ShareList {
     pub received: Vec<Share>,
 }
 
+impl ShareList {
+    /// What a participant gave and was given. Blocks.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn read(conversation: &Conversation) -> Result<Self, ConversationError> {
+        let counter = Counter::cl100k();
+        let memory = conversation.memory(&counter);
+        Ok(Self { given: memory.shared_by_me()?, received: memory.shared_with_me()? })
+    }
+}
+
 /// What is shared.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -58,12 +71,7 @@ pub async fn list(
     Query(who): Query<ParticipantParams>,
 ) -> Result<Answer<ShareList>, Problem> {
     let conversation = open(&app, &caller, id, who.participant).await?;
-    let shares = blocking(move || {
-        let counter = Counter::cl100k();
-        let memory = conversation.memory(&counter);
-        Ok(ShareList { given: memory.shared_by_me()?, received: memory.shared_with_me()? })
-    });
-    Ok(Answer(shares.await?))
+    Ok(Answer(blocking(move || ShareList::read(&conversation)).await?))
 }
 
 /// Preview a share

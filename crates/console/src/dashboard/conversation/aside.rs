@@ -93,7 +93,7 @@ fn sent(record: &ReplyRecord) -> Markup {
                 li { (counted(window.left_out as u64, "message")) " did not fit; the prompt has a pointer to what was left out." }
             }
             @if record.is_cut { li { (chip("warn", "cut")) " The reply was cut short." } }
-            @for asked in blocked_by_consent { li { (chip("warn", "no consent")) " " (name(asked)) " was asked for and not sent." } }
+            @for asked in blocked_by_consent { li { (chip("warn", "not sent")) " There is no consent for " (name(asked)) ", so what was asked for from them was not sent." } }
             @if window.safety { li { (chip("warn", "safety")) " The safety rules applied." } }
         }
         @if !blocks.is_empty() {

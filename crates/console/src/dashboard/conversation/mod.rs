@@ -1,9 +1,11 @@
-//! Conversations: begin one, talk in it, and see next to it what was sent and why. With the script replies appear as they are
-//! written; without it the page waits for them.
+//! Conversations: begin one, talk in it, start actions and sessions, share, and see next to it what was sent and why. With the
+//! script replies appear as they are written; without it the page waits for them.
 
+mod acts;
 mod aside;
 mod invitations;
 mod memory;
+mod sharing;
 
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use axum::extract::State;
 use axum::extract::rejection::FormRejection;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::{Extension, Form};
-use larder_conversation::{ALONE, Conversation};
+use larder_conversation::{ALONE, Conversation, ConversationError};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::replies;
@@ -23,16 +25,20 @@ use super::figures::{moment, name, segment};
 use super::layout::{NavItem, PageError, page};
 use super::ui::{Column, chip, empty, heading, panel, table};
 use crate::api::{
-    ConversationTypeInfo, ListedMessage, MessageStatus, Path, Problem, Query, blocking,
-    blocking_conversation, open_conversation, types_of, with_status,
+    ConversationTypeInfo, ListedMessage, MessageStatus, NewConversationBody, NewParticipant, Path, Problem,
+    Query, begin_for, blocking, blocking_conversation, open_conversation, types_of, with_status,
 };
 
+pub use acts::{act, begin_session, show as acts};
 pub use aside::show as aside;
 pub use invitations::{accept, decline};
 pub use memory::{correct, delete, forget, forget_person, give, revoke, show as memory};
+pub use sharing::{preview, share};
 
 /// What separates the names of participants in the form.
 const COMMA: char = ',';
+/// What separates the name of another user's participant from that user.
+const OF_USER: char = '=';
 
 /// As whom a page is looked at.
 #[derive(Debug, Default, Deserialize)]
@@ -84,7 +90,8 @@ fn begin_form(types: &[ConversationTypeInfo]) -> Markup {
             }
             div {
                 label for="participants" { "Participants, with a comma between them" }
-                input #participants name="participants" value=(ALONE);
+                input #participants name="participants" value=(ALONE) aria-describedby="invites";
+                p.muted #invites { "NAME=USER invites another user, who sees it under Conversations." }
             }
             button type="submit" { "Begin" }
         }
@@ -138,12 +145,17 @@ pub async fn begin(
     form: Result<Form<BeginForm>, FormRejection>,
 ) -> Result<Redirect, PageError> {
     let Form(BeginForm { kind, participants }) = form.map_err(Problem::from)?;
-    let user = caller.store.user().to_owned();
     let names = participants.split(COMMA).map(str::trim).filter(|name| !name.is_empty());
-    let participants: Vec<_> = names.map(|name| (name.to_owned(), user.clone())).collect();
-    let first = participants.first().map_or(ALONE, |(name, _)| name.as_str()).to_owned();
-    let begun =
-        blocking_conversation(move || app.conversations(&caller).begin(&kind, "", &participants)).await?;
+    let participants: Vec<_> = names
+        .map(|named| {
+            let (name, user) = named.split_once(OF_USER).map_or((named, None), |(name, of)| (name, Some(of)));
+            NewParticipant { name: name.trim().to_owned(), user: user.map(|user| user.trim().to_owned()) }
+        })
+        .collect();
+    let own = participants.iter().find(|one| one.user.is_none());
+    let first = own.map_or(ALONE, |one| one.name.as_str()).to_owned();
+    let new = NewConversationBody { kind, title: String::new(), participants };
+    let begun = blocking_conversation(move || begin_for(&app, &caller, new)).await?;
     Ok(Redirect::to(&address(&begun.id, &first, "")))
 }
 
@@ -154,26 +166,34 @@ pub async fn one(
     Path(id): Path<String>,
     Query(AsParams { participant }): Query<AsParams>,
 ) -> Result<Html<String>, PageError> {
-    let store = caller.store.clone();
     let conversation = open_conversation(&app, &caller, id, participant).await?;
-    let content = blocking_conversation(move || {
-        let record = store.conversations().get(conversation.id())?;
-        let messages = with_status(conversation.messages(None)?);
-        Ok(chat(&conversation, &record, &caller, &messages, aside::shown(&conversation, None)?))
-    });
-    let (caller, content) = content.await?;
-    Ok(page(&caller, NavItem::Conversations, "Conversation", &content))
+    page_of(app, caller, conversation, None).await
 }
 
-/// The chat with what is next to it, for its caller.
+/// The page of a conversation as it is now, with what an act has just given besides messages.
+async fn page_of(
+    app: Arc<App>,
+    caller: Caller,
+    conversation: Conversation,
+    given: Option<Markup>,
+) -> Result<Html<String>, PageError> {
+    let shown = blocking_conversation(move || {
+        let record = app.conversations(&caller).show(conversation.id())?;
+        let content = chat(&conversation, &record, &caller, given)?;
+        Ok(page(&caller, NavItem::Conversations, "Conversation", &content))
+    });
+    Ok(shown.await?)
+}
+
+/// The chat with what is below and next to it, for its caller.
 fn chat(
     conversation: &Conversation,
     record: &ConversationRecord,
     caller: &Caller,
-    messages: &[ListedMessage],
-    aside: Markup,
-) -> (Caller, Markup) {
+    given: Option<Markup>,
+) -> Result<Markup, ConversationError> {
     let (id, participant) = (conversation.id(), conversation.participant());
+    let messages = with_status(conversation.messages(None)?);
     let own = record.participants.iter().filter(|one| one.user == caller.store.user());
     let tools = html! {
         @for other in own.filter(|other| other.name != participant) {
@@ -186,37 +206,45 @@ fn chat(
     let post = address(id, participant, "/messages");
     let said = html! {
         ol.messages #messages aria-live="polite" aria-label="Messages" tabindex="0" {
-            @for message in messages { (bubble(message, participant)) }
+            @for message in &messages { (bubble(conversation, message)) }
         }
         p.problem #chat-problem role="alert" {}
         form.say method="post" action=(post) data-converse=(id) data-as=(participant)
-            data-aside=(address(id, participant, "/aside")) {
+            data-acts=(address(id, participant, "/acts")) data-aside=(address(id, participant, "/aside")) {
             label for="text" { "Your message" }
             textarea #text name="text" rows="3" required {}
             button type="submit" { "Send" }
         }
     };
-    let content = html! {
+    Ok(html! {
         (heading(name(title), about, Some(tools)))
         div.chat {
-            (panel("chat", "Conversation", said))
-            div #aside { (aside) }
+            div {
+                (panel("chat", "Conversation", said))
+                @if let Some(given) = given { (given) }
+                div #acts { (acts::shown(conversation, record)?) }
+            }
+            div #aside { (aside::shown(conversation, None)?) }
         }
-    };
-    (caller.clone(), content)
+    })
 }
 
-fn bubble(ListedMessage { message, status }: &ListedMessage, participant: &str) -> Markup {
+fn bubble(conversation: &Conversation, ListedMessage { message, status }: &ListedMessage) -> Markup {
     let is_own = message.speaker == Speaker::Participant;
+    let draft = (!is_own).then(|| conversation.read_reply(message).draft).flatten();
     html! {
         li class=(if is_own { "own" } else { "reply" }) {
-            strong { @if is_own { (name(participant)) } @else { "Assistant" } }
+            strong { @if is_own { (name(conversation.participant())) } @else { "Assistant" } }
             @match status {
                 Some(MessageStatus::Waiting) => { " " (chip("warn", "waits for its reply")) }
                 Some(MessageStatus::Unanswered) => { " " (chip("warn", "has no reply; send it again")) }
                 Some(MessageStatus::Answered) | None => {}
             }
             p dir="auto" { (message.text) }
+            @if let Some(draft) = draft.filter(|draft| *draft != message.text) {
+                span.muted { "A draft, which nobody else has until you share it:" }
+                blockquote dir="auto" { (draft) }
+            }
         }
     }
 }

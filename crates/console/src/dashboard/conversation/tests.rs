@@ -13,16 +13,35 @@ use super::*;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// A reply with the fields of both types.
+fn reply(words: &str) -> String {
+    format!("<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: N\n</thinking>{words}")
+}
+
 async fn talk() -> (Arc<TestApp>, Router, String) {
+    talk_of("chat", [reply("Hello <b>Ana</b>."), reply("Hello Ben.")]).await
+}
+
+/// A conversation of a type between Ana and Ben, whose model says these.
+async fn talk_of(kind: &str, said: impl IntoIterator<Item = String>) -> (Arc<TestApp>, Router, String) {
     let project = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base");
-    let fields = "<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: N\n</thinking>";
-    let acts =
-        ["Hello <b>Ana</b>.", "Hello Ben."].map(|words| Act::Say(Ok(text(&format!("{fields}{words}")))));
+    let acts = said.into_iter().map(|words| Act::Say(Ok(text(&words))));
     let app = Arc::new(TestApp::of_project(&project, acts));
     let router = super::super::router(Arc::clone(&app.app));
-    let begun = sent(&app, &router, post("/conversations", FORM, "type=chat&participants=ana%2C+ben")).await;
+    let new = format!("type={kind}&participants=ana%2C+ben");
+    let begun = sent(&app, &router, post("/conversations", FORM, &new)).await;
     let path = begun.1.strip_suffix("?as=ana").unwrap().to_owned();
     (app, router, path)
+}
+
+/// Posts a form as one participant, and gives the page that it leads to, or is.
+async fn done(app: &TestApp, router: &Router, (path, to, name): (&str, &str, &str), form: &str) -> String {
+    let (status, to, page) = sent(app, router, post(&format!("{path}/{to}?as={name}"), FORM, form)).await;
+    if status == StatusCode::OK {
+        return page;
+    }
+    assert_eq!(status, StatusCode::SEE_OTHER, "{form}: {page}");
+    sent(app, router, get(to.split('#').next().unwrap())).await.2
 }
 
 /// Status, where it leads, and the page.
@@ -103,4 +122,117 @@ async fn an_invitation_is_accepted_or_declined_by_the_person_at_the_browser() {
         let (_, _, list) = as_ben(get("/conversations")).await;
         assert!(!list.contains("Invitations") && list.contains(&id) == to_conversation, "{act}: {list}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_draft_is_shared_by_forms_after_a_preview_and_nothing_else_is_seen() {
+    let fine = r#"{"attacks": false, "spans": [], "suggestion": ""}"#.to_owned();
+    let said = [reply("I hear you.<draft>I was scared.</draft>"), fine];
+    let (app, router, path) = talk_of("mediation", said).await;
+    let page = sent(&app, &router, get(&format!("{path}?as=ana"))).await.2;
+    for shown in
+        ["You are at <strong>Onboarding", "Let the assistant begin", "<strong>Witnessing", "A short guided"]
+    {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    assert!(page.contains("Say something first") && !page.contains("value=\"share\""), "{page}");
+    let page = done(&app, &router, (&path, "actions", "ana"), "action=begin&text=").await;
+    assert!(page.contains("You are at <strong>Witnessing"), "{page}");
+    let page = done(&app, &router, (&path, "messages", "ana"), "text=My+secret").await;
+    assert!(
+        page.contains("rows=\"4\" required>I was scared.</textarea>"),
+        "the draft waits in the form: {page}"
+    );
+    let page = done(&app, &router, (&path, "shares/preview", "ana"), "text=I+was+scared.&to=ben").await;
+    assert!(page.contains("nothing has been given yet") && page.contains("Give exactly this to"), "{page}");
+    let of_ben = || async { sent(&app, &router, get(&format!("{path}?as=ben"))).await.2 };
+    let before = of_ben().await;
+    assert!(
+        !before.contains("scared") && !before.contains("secret") && before.contains("Nothing yet."),
+        "{before}"
+    );
+    let confirm = page.split("name=\"confirm\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+    let page = done(&app, &router, (&path, "shares", "ana"), &format!("confirm={confirm}")).await;
+    assert!(page.contains("Shared by you") && !page.contains("nothing has been given yet"), "{page}");
+    assert!(!page.contains("required>I was scared."), "what was given is no draft any more: {page}");
+    let after = of_ben().await;
+    assert!(after.contains("I was scared.") && after.contains("ana is at Witnessing."), "{after}");
+    assert!(!after.contains("secret") && !after.contains("I hear you"), "{after}");
+    let (_, _, piece) = sent(&app, &router, get(&format!("{path}/acts?as=ben"))).await;
+    assert!(piece.contains("I was scared.") && !piece.contains("<html"), "{piece}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preview_warns_of_what_attacks_and_suggests_other_words() {
+    let judged = |attacks: bool| {
+        let (spans, suggestion) = if attacks { (r#"["idiot"]"#, "Please listen.") } else { ("[]", "") };
+        format!(r#"{{"attacks": {attacks}, "spans": {spans}, "suggestion": "{suggestion}"}}"#)
+    };
+    let (app, router, path) = talk_of("mediation", [reply("I hear you."), judged(false), judged(true)]).await;
+    done(&app, &router, (&path, "messages", "ana"), "text=Hello").await;
+    let page = done(&app, &router, (&path, "shares/preview", "ana"), "text=You+never+listen.&to=ben").await;
+    assert!(page.contains("may attack") && page.contains("you never</bdi>"), "by rule: {page}");
+    assert!(page.contains("name=\"confirm\""), "what is warned of may be shared: {page}");
+    let page = done(&app, &router, (&path, "shares/preview", "ana"), "text=Listen,+idiot.&to=ben").await;
+    assert!(page.contains("This cannot be shared as it is") && !page.contains("name=\"confirm\""), "{page}");
+    assert!(page.contains("required>Please listen.</textarea>"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comparison_runs_once_both_released_and_shows_each_what_is_about_them() {
+    let pair = |about: &str| {
+        format!(
+            r#"{{"about": "{about}", "guessedBy": "x", "alignment": 0.5, "matches": [], "gaps": [{{"text": "gap of {about}", "quote": "q", "weight": 2}}], "next": "share"}}"#
+        )
+    };
+    let pairs = format!(r#"{{"pairs": [{}, {}]}}"#, pair("ana"), pair("ben"));
+    let said =
+        [reply("One."), reply("Two."), pairs, reply("Something is missing.<draft>I was alone.</draft>")];
+    let (app, router, path) = talk_of("mediation", said).await;
+    for name in ["ana", "ben"] {
+        for step in ["begin", "feel_heard"] {
+            done(&app, &router, (&path, "actions", name), &format!("action={step}")).await;
+        }
+        done(&app, &router, (&path, "messages", name), &format!("text=Secret+of+{name}")).await;
+    }
+    let mut page = String::new();
+    for name in ["ana", "ben"] {
+        let form = format!("purpose=reconcile&text=Guess+of+{name}");
+        page = done(&app, &router, (&path, "shares/preview", name), &form).await;
+        assert!(page.contains("once everyone has released something"), "{page}");
+        let confirm = page.split("name=\"confirm\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+        page = done(&app, &router, (&path, "shares", name), &format!("confirm={confirm}")).await;
+    }
+    assert!(
+        page.contains("Only you see this") && page.contains("gap of ben") && page.contains("I was alone."),
+        "{page}"
+    );
+    assert!(
+        !page.contains("gap of ana") && !page.contains("Guess of ana") && !page.contains("Secret of ana"),
+        "{page}"
+    );
+    let ana = sent(&app, &router, get(&format!("{path}?as=ana"))).await.2;
+    assert!(
+        ana.contains("value=\"reconcile\"") && !ana.contains("I was alone") && !ana.contains("gap of"),
+        "{ana}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_or_an_aside_is_begun_by_a_form() {
+    let (app, router, path) = talk().await;
+    done(&app, &router, (&path, "messages", "ana"), "text=My+secret").await;
+    let page = done(&app, &router, (&path, "sessions", "ana"), "aside=diary").await;
+    assert!(
+        page.contains("You are at <strong>Diary</strong> (session 2)") && !page.contains("My secret"),
+        "{page}"
+    );
+    let page = done(&app, &router, (&path, "sessions", "ana"), "aside=").await;
+    assert!(page.contains("You are at <strong>Hello</strong> (session 3)"), "{page}");
+    let nowhere = post(&format!("{path}/sessions?as=ana"), FORM, "aside=nowhere");
+    assert_eq!(sent(&app, &router, nowhere).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+    let invites =
+        sent(&app, &router, post("/conversations", FORM, "type=chat&participants=Ana,Ben%3Dben")).await.1;
+    let page = sent(&app, &router, get(&invites)).await.2;
+    assert!(page.contains("is invited and does not take part yet"), "{page}");
 }
