@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use larder_conversation::{CallEnd, Conversation, Conversations, WindowRecord};
 use larder_engine::executor::NoopObserver;
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
-use larder_store::{MemoryFilter, MemoryKind, Speaker, Store, StoreOptions};
+use larder_store::{Clock, MemoryFilter, MemoryKind, Speaker, Store, StoreOptions, Timestamp};
 use larder_testkit::layers::{Answering, every_layer, with_vectors};
 use larder_testkit::vectors::ScriptedVectors;
 use larder_text::tokens::Counter;
@@ -23,8 +24,26 @@ const MINIMAL: &str = "retrieval: {depth: minimal, thresholds: {all-minilm-l6-v2
 /// … and what it does here.
 const EVERYWHERE: &str = "retrieval: {depth: light, across_sessions: true, thresholds: {vectors: 0.4}}";
 
+/// A clock that is set to days, and moves on by a millisecond with each look.
+struct SetClock(AtomicU64);
+
+impl SetClock {
+    /// Noon of a day.
+    fn set(&self, day: &str) {
+        let noon: Timestamp = format!("{day}T12:00:00Z").parse().unwrap();
+        self.0.store(noon.as_millis(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for SetClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
 struct World {
     home: tempfile::TempDir,
+    clock: Arc<SetClock>,
     all: Conversations,
     prompts: Arc<Mutex<Vec<String>>>,
     vectors: Arc<ScriptedVectors>,
@@ -86,7 +105,10 @@ fn world_of(
         text = text.replace(from, to);
     }
     std::fs::write(&path, text).unwrap();
-    let store = Store::open(&home.path().join("home"), StoreOptions::default()).unwrap().user("ann").unwrap();
+    let clock = Arc::new(SetClock(AtomicU64::new(0)));
+    clock.set("2026-04-16");
+    let options = StoreOptions { clock: Arc::clone(&clock) as _, ..StoreOptions::default() };
+    let store = Store::open(&home.path().join("home"), options).unwrap().user("ann").unwrap();
     let model = Answering::new(answer);
     let prompts = model.prompts();
     let vectors = Arc::new(vectors);
@@ -99,7 +121,7 @@ fn world_of(
     let engine = Engine::new(project, models, store, RunPolicy::default(), Box::new(|_| None)).unwrap();
     let all = Conversations::new(engine, embedding.map(str::to_owned));
     assert!(all.types.find("chat").is_ok(), "{:?}", all.types.diagnostics());
-    World { home, all, prompts, vectors }
+    World { home, clock, all, prompts, vectors }
 }
 
 impl World {
@@ -382,6 +404,49 @@ async fn vectors_go_with_what_they_are_of() {
     talk.delete_message(first.number).await.unwrap();
     world.work().await;
     assert_eq!(world.vectors_of(""), 0);
+}
+
+#[tokio::test]
+async fn a_question_about_a_time_finds_what_was_said_then_or_about_it() {
+    let limit = ("from_before: {tokens: 1000}", "from_before: 1");
+    let world = world(&[(MINIMAL, EVERYWHERE), limit], None);
+    let talk = world.begin();
+    talk.memory(&Counter::cl100k()).grant(EVERYTHING, "May I?").unwrap();
+    for (day, text) in [
+        ("2026-02-10", "Last Tuesday I met Lena at the station."),
+        ("2026-03-20", "We painted the kitchen blue."),
+        ("2026-03-28", "The budget of the garden is 400 euros."),
+        (
+            "2026-04-07",
+            "The budget of the garden grew to 600 euros after all, since we need a shed and a fence.",
+        ),
+        ("2026-04-14", "I ran into Oskar from the choir at the market. My sister moves house this weekend."),
+        ("2026-04-15", "It rains."),
+    ] {
+        world.clock.set(day);
+        world.say(&talk, text).await;
+        talk.begin_session(None).await.unwrap();
+    }
+    world.clock.set("2026-04-16");
+    let questions = [
+        ("Whom did I meet last Tuesday?", "I ran into Oskar"),
+        ("What did I tell you on 20 March?", "We painted the kitchen"),
+        ("What did we do between March 18 and 22?", "We painted the kitchen"),
+        ("When did we last talk about the budget?", "grew to 600 euros"),
+        ("What happens on 18 April?", "My sister moves house"),
+        ("Was there anything about the budget in March?", "is 400 euros"),
+        ("Whom did I meet in the first week of February 2026?", "I met Lena"),
+    ];
+    for (at, (question, found)) in questions.into_iter().enumerate() {
+        // One question takes the place of the other, so that none is found in the past of the next.
+        let posted = match at {
+            0 => talk.post(question, None).unwrap(),
+            _ => talk.revise(Some(question), None).await.unwrap(),
+        };
+        talk.answer(posted.number, &NoopObserver).await.unwrap();
+        let prompt = world.prompts.lock().unwrap().last().unwrap().clone();
+        assert!(prompt.contains(found), "{question}: {prompt}");
+    }
 }
 
 #[tokio::test]

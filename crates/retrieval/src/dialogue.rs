@@ -1,12 +1,13 @@
 //! Ranks what was said in conversations for a message: by words and, where there are vectors, by meaning (R4-4.6, C91).
 //!
-//! One score for all sessions: what the index gives for the words, next to the cosine of the message's vector and of its
-//! session's. A message below the threshold of its model is not related by meaning, and its words alone count.
+//! One score for all sessions: what the index gives for the words and the days that are named, next to the cosine of the
+//! message's vector and of its session's. A message below the threshold of its model is not related by meaning, and its
+//! words alone count. A question for a time is answered by what tells one.
 //! Pure; knows neither stores nor models, and nothing of who may see what.
 
 use chrono::DateTime;
 
-use crate::index::{KeptRecords, Query, Record};
+use crate::index::{KeptRecords, Query, Record, asks_latest, asks_when};
 
 /// The weight of the nearest message next to the best match of words …
 const MEANING: f64 = 0.7;
@@ -14,6 +15,12 @@ const MEANING: f64 = 0.7;
 const SESSION: f64 = 0.05;
 /// What the nearness of a message together with the next one counts for: an answer says what its question is about.
 const WITH_NEXT: f64 = 0.8;
+/// The share by which the score of what tells a time rises for a question that asks for one.
+const TELLS_TIME: f64 = 0.7;
+/// A question about the last time prefers the newest of what scores at least this share of the best …
+const ALIKE: f64 = 0.5;
+/// … whose score rises by this share. That of the oldest of them does not.
+const NEWEST: f64 = 1.0;
 /// The least square of the length of two vectors' sum that is divided by.
 const LEAST_SQUARE: f64 = 0.01;
 /// Products that are summed side by side.
@@ -69,7 +76,7 @@ pub struct Related {
     pub place: usize,
     /// How well it answers; comparable within one ranking.
     pub score: f64,
-    /// Whether it, or what was said next to it, shares words with the question.
+    /// Whether it, or what was said next to it, shares words with the question, or is of a day that it names.
     pub by_words: bool,
     /// The cosine, its own or together with the next message, if it is related by it.
     pub cosine: Option<f64>,
@@ -89,7 +96,7 @@ impl Dialogue {
             "[{}] {author}: {text}",
             day.map(|day| day.format("%-d %B %Y").to_string()).unwrap_or_default()
         );
-        self.0.add(number, &Record { text: &shown, author: Some(author), day, ..Record::default() });
+        self.0.add(number, &Record { text: &shown, author: Some(author), day, ..Record::default() }, text);
     }
 
     /// Forgets what has other numbers.
@@ -111,6 +118,7 @@ impl Dialogue {
             Some(cosine(asked.vector?, vector?)).filter(|&near| near >= asked.threshold)
         };
         let own = nearness(asked, among);
+        let when = asks_when(asked.text);
         let mut sessions: Vec<Option<f64>> = Vec::with_capacity(among.len());
         for (place, one) in among.iter().enumerate() {
             // Candidates of one session have one vector.
@@ -127,16 +135,34 @@ impl Dialogue {
             let score = words[place] / most_words + MEANING * meaning;
             // A session says which of its messages are preferred, not that all of them are related.
             let score = if score > 0.0 { score + SESSION * session } else { 0.0 };
+            let tells = if when && self.0.tells_time(among[place].number) { TELLS_TIME } else { 0.0 };
             Related {
                 place,
-                score: score * (1.0 + among[place].boost),
+                score: score * (1.0 + among[place].boost) * (1.0 + tells),
                 by_words: words[place] > 0.0,
                 cosine: own[place],
             }
         });
         let mut found: Vec<Related> = found.filter(|found| found.score > 0.0).collect();
+        if asks_latest(asked.text) {
+            self.prefer_new(among, &mut found);
+        }
         found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.place.cmp(&b.place)));
         found
+    }
+
+    /// Raises the scores of those that answer about as well as the best, the more the newer they are.
+    fn prefer_new(&self, among: &[Candidate<'_>], found: &mut [Related]) {
+        let best = found.iter().map(|one| one.score).fold(0.0, f64::max);
+        let alike = found.iter_mut().filter(|one| one.score >= ALIKE * best);
+        let mut dated: Vec<_> =
+            alike.filter_map(|one| Some((self.0.day(among[one.place].number)?, one))).collect();
+        let days = || dated.iter().map(|(day, _)| *day);
+        let Some((oldest, newest)) = days().min().zip(days().max()) else { return };
+        let between = (newest - oldest).num_days().max(1) as f64;
+        for (day, one) in &mut dated {
+            one.score *= 1.0 + NEWEST * (*day - oldest).num_days() as f64 / between;
+        }
     }
 }
 
@@ -207,6 +233,10 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     let rest = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>();
     lanes.iter().sum::<f32>() + rest
 }
+
+#[cfg(test)]
+#[path = "dialogue_time_tests.rs"]
+mod time_tests;
 
 #[cfg(test)]
 mod tests {

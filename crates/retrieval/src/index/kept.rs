@@ -1,13 +1,20 @@
 //! Records whose words are analysed once and which are then ranked in any selection and order, as if just these had been
-//! indexed.
+//! indexed. Of the days that a query names, records are found that were written on them or speak of them, whatever their
+//! words.
 
 use std::sync::Arc;
 
 use chrono::NaiveDate;
 use hashbrown::HashMap;
 
+use larder_text::bm25::rarity;
+
+use super::dates::{DaySpan, ToldTime, asked_days, told_time, without_latest};
 use super::words::Stems;
 use super::{Index, Posting, Query, Record, asked_terms, asks, saturating};
+
+/// The weight of the days that a query names next to that of a word of the same rarity.
+const DAYS: f64 = 1.5;
 
 /// Records by numbers that their owner gives.
 #[derive(Debug, Default)]
@@ -30,11 +37,14 @@ struct KeptRecord {
     asks: bool,
     author: Arc<str>,
     day: Option<NaiveDate>,
+    /// What its text says of time.
+    told: ToldTime,
 }
 
 impl KeptRecords {
-    /// Adds a record, in place of the one of the same number.
-    pub(crate) fn add(&mut self, number: u64, record: &Record<'_>) {
+    /// Adds a record, in place of the one of the same number. What it says of time stands in `said`, the part of its text
+    /// that was written on its day.
+    pub(crate) fn add(&mut self, number: u64, record: &Record<'_>, said: &str) {
         if self.records.contains_key(&number) {
             self.retain(|other| other != number);
         }
@@ -53,8 +63,9 @@ impl KeptRecords {
             }
         });
         let author = Arc::from(record.author.unwrap_or_default());
-        self.records
-            .insert(number, KeptRecord { slot, words, asks: asks(record.text), author, day: record.day });
+        let told = record.day.map(|day| told_time(said, day)).unwrap_or_default();
+        let (asks, day) = (asks(record.text), record.day);
+        self.records.insert(number, KeptRecord { slot, words, asks, author, day, told });
     }
 
     /// Removes the records whose numbers are not wanted.
@@ -69,6 +80,16 @@ impl KeptRecords {
             !postings.is_empty()
         });
         self.posted = self.postings.values().map(Vec::len).sum();
+    }
+
+    /// The day of a record.
+    pub(crate) fn day(&self, number: u64) -> Option<NaiveDate> {
+        self.records.get(&number)?.day
+    }
+
+    /// Whether a record tells a time: a day, a duration, or that something is recent.
+    pub(crate) fn tells_time(&self, number: u64) -> bool {
+        self.records.get(&number).is_some_and(|record| record.told.tells)
     }
 
     /// About how many bytes it takes.
@@ -88,7 +109,7 @@ impl KeptRecords {
                 index.start_section();
             }
             let place = match self.records.get(&number) {
-                Some(KeptRecord { slot, words, asks, author, day }) => {
+                Some(KeptRecord { slot, words, asks, author, day, .. }) => {
                     places.insert(*slot, saturating(index.len()));
                     let record = Record { author: Some(author), day: *day, ..Record::default() };
                     index.enter(&record, *words, *asks)
@@ -97,7 +118,13 @@ impl KeptRecords {
             };
             debug_assert_eq!(place + 1, index.len());
         }
-        for term in asked_terms(query.text) {
+        let asked = asked_days(query.text, query.today);
+        let of_days: Vec<f64> =
+            selected.iter().map(|(number, _)| self.of_days(*number, &asked.spans)).collect();
+        let dated = of_days.iter().filter(|share| **share > 0.0).count();
+        // Words of a date are also in other dates, and so are searched only where no day is known.
+        let text = without_latest(if dated > 0 { &asked.rest } else { query.text });
+        for term in asked_terms(&text) {
             let Some(postings) = self.postings.get(&term) else { continue };
             let here = postings.iter().filter_map(|posting| {
                 places.get(&posting.record).map(|&record| Posting { record, times: posting.times })
@@ -108,6 +135,20 @@ impl KeptRecords {
                 index.postings.insert(term, here);
             }
         }
-        index.scores(query)
+        index.scores_with(&text, &of_days, DAYS * rarity(selected.len(), dated))
     }
+
+    /// How well a record is of the days that are asked for: 1 if it was written on one, or speaks only of them.
+    fn of_days(&self, number: u64, asked: &[DaySpan]) -> f64 {
+        let Some(record) = self.records.get(&number).filter(|_| !asked.is_empty()) else { return 0.0 };
+        let shares = record.told.spans.iter().map(|span| share(span, asked));
+        shares.chain(record.day.map(|day| share(&(day..=day), asked))).fold(0.0, f64::max)
+    }
+}
+
+/// The largest share of a span that is inside one of others.
+fn share(span: &DaySpan, others: &[DaySpan]) -> f64 {
+    let days = |first: NaiveDate, last: NaiveDate| ((last - first).num_days() + 1).max(0) as f64;
+    let inside = |other: &DaySpan| days(*span.start().max(other.start()), *span.end().min(other.end()));
+    others.iter().map(inside).fold(0.0, f64::max) / days(*span.start(), *span.end()).max(1.0)
 }

@@ -25,11 +25,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use larder_text::bm25::{bm25, rarity};
 use larder_text::words::STOP_WORDS;
 
-use dates::{DaySpan, spans};
+use dates::spans;
 use references::References;
 use words::{Stems, term, terms};
 
 pub use dates::day_of;
+pub(crate) use dates::{asks_latest, asks_when};
 pub use gather::{Gathered, GatheredRecord, Limits, LinkLimits, Omission, Reached};
 pub(crate) use kept::KeptRecords;
 pub use references::{ids, is_id};
@@ -145,8 +146,6 @@ struct Analysed {
     terms: Vec<u64>,
     /// These and the terms without meaning of their own.
     all: Vec<u64>,
-    /// The days it names.
-    spans: Vec<DaySpan>,
 }
 
 impl Index {
@@ -235,11 +234,23 @@ impl Index {
 
     /// The score of every record; 0 if it shares no word with the query.
     fn scores(&self, query: &Query<'_>) -> Vec<f64> {
-        let analysed = Analysed::new(query);
+        let spans = spans(query.text, query.today);
+        let of_days = |entry: &RankedRecord| {
+            let of_day = entry.day.is_some_and(|day| spans.iter().any(|span| span.contains(&day)));
+            f64::from(u8::from(of_day))
+        };
+        let of_days: Vec<f64> = self.entries.iter().map(of_days).collect();
+        self.scores_with(query.text, &of_days, 0.0)
+    }
+
+    /// The same, given how well each record is of the days that are named, from 0 to 1, and what that counts for by itself.
+    fn scores_with(&self, text: &str, of_days: &[f64], weight: f64) -> Vec<f64> {
+        let analysed = Analysed::new(text);
         let mut scores = self.word_scores(&analysed.terms);
         let named: Vec<bool> =
             self.authors.iter().map(|name| name.iter().any(|term| analysed.all.contains(term))).collect();
-        for (entry, score) in self.entries.iter().zip(&mut scores).filter(|(_, score)| **score > 0.0) {
+        for ((entry, of_days), score) in self.entries.iter().zip(of_days).zip(&mut scores) {
+            *score += weight * of_days;
             let words = f64::from(entry.words);
             *score *= words / (words + FEW_WORDS);
             if entry.asks {
@@ -248,9 +259,7 @@ impl Index {
             if named.get(entry.author as usize).is_some_and(|named| *named) {
                 *score *= 1.0 + AUTHOR;
             }
-            if entry.day.is_some_and(|day| analysed.spans.iter().any(|span| span.contains(&day))) {
-                *score *= 1.0 + DATED;
-            }
+            *score *= 1.0 + DATED * of_days;
         }
         scores
     }
@@ -370,18 +379,16 @@ impl Index {
 }
 
 impl Analysed {
-    fn new(query: &Query<'_>) -> Self {
-        let mut all = terms(query.text);
+    fn new(query: &str) -> Self {
+        let mut all = terms(query);
         all.truncate(MAX_TERMS);
-        Self { terms: about(&all), all, spans: spans(query.text, query.today) }
+        Self { terms: about(&all), all }
     }
 }
 
 /// The terms that a query is about.
 fn asked_terms(query: &str) -> Vec<u64> {
-    let mut all = terms(query);
-    all.truncate(MAX_TERMS);
-    about(&all)
+    Analysed::new(query).terms
 }
 
 /// Without words that say nothing of the subject; all if there are no others.
