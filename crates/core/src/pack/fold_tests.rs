@@ -1,3 +1,5 @@
+//! Which messages stay, which become one text, and how much room each has.
+
 use super::*;
 
 /// The smallest text.
