@@ -131,3 +131,25 @@ fn a_reply_has_at_most_the_tokens_that_the_request_and_the_type_allow() {
     server.signal("TERM");
     server.end();
 }
+
+#[test]
+fn a_message_that_is_too_long_is_refused_each_time_it_is_sent() {
+    let shop = shop();
+    let server = Served::start(&shop, &[]);
+    let say = |role: &str, words: &str| json!({"role": role, "content": words});
+    let send = |messages: &[Value]| {
+        let body = json!({"model": "conversation/chat", "messages": messages});
+        let (status, _, reply) = server.ask("POST", CHAT, "", &body.to_string());
+        (status, reply)
+    };
+    let (status, reply) = send(&[say("user", "Hello")]);
+    assert_eq!(status, 200, "{reply}");
+    let told = [say("user", "Hello"), say("assistant", "I see."), say("user", &"words ".repeat(50_000))];
+    for _ in 0..2 {
+        let (status, reply) = send(&told);
+        assert_eq!(status, 400, "{reply}");
+        assert!(reply.contains("context_length_exceeded") && reply.contains("send it in parts"), "{reply}");
+    }
+    server.signal("TERM");
+    server.end();
+}

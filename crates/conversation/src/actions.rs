@@ -316,6 +316,8 @@ impl Conversation {
             cost,
             latency_ms: outcome.latency_ms,
             problems: outcome.failures.clone(),
+            is_cut: outcome.is_cut,
+            max_output: self.max_output,
             calls: vec![call],
             pieces: pieces.into_lengths(),
             before: acting.before.clone(),

@@ -111,8 +111,11 @@ impl Used {
         let output = reply.map_or(0, |TurnCall { usage, .. }| usize::try_from(usage.output).unwrap_or(0));
         self.output.push(output);
         self.is_short[0] |= *left_out > 0;
-        // What a reader wanted short says nothing of the type's limit.
-        self.is_short[1] |= record.max_output.is_none() && (record.is_cut || output >= *reserved_tokens);
+        // What a reader wanted short says nothing of the type's limit; nor does a reply that was closed long before it,
+        // since it repeated itself.
+        let is_limit_of_type = record.max_output.is_none_or(|most| most > *reserved_tokens);
+        let is_near = output.saturating_mul(10) >= reserved_tokens.saturating_mul(9);
+        self.is_short[1] |= is_limit_of_type && (output >= *reserved_tokens || record.is_cut && is_near);
     }
 }
 

@@ -138,7 +138,7 @@ pub struct ReplyRecord {
     pub notices: Vec<String>,
     /// Whether it was cut short, at the most tokens that it may have or by the model's decoder.
     pub is_cut: bool,
-    /// The most tokens that its reader asked for, if fewer than the type allows.
+    /// The most tokens that its reader asked for.
     pub max_output: Option<usize>,
     /// The calls that were made for it; those behind it are added by [`Conversation::turn`].
     pub calls: Vec<TurnCall>,
@@ -312,6 +312,14 @@ impl Conversation {
         let data = serde_json::json!({});
         let chars = self.loaded.kind.window.message_chars;
         Ok(self.all.store().post(self.track(), &NewMessage { text, key, data: &data, chars })?)
+    }
+
+    /// Has a message that was posted before wait for a reply again if it was left without one.
+    ///
+    /// # Errors
+    /// There is no such message, or the store fails.
+    pub fn await_reply(&self, number: u64) -> Result<(), ConversationError> {
+        Ok(self.all.store().await_reply(self.track(), number)?)
     }
 
     /// Posts a message and answers it.

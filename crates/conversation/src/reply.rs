@@ -8,6 +8,7 @@ use std::time::Instant;
 use futures::future::{BoxFuture, FutureExt};
 use larder_core::pack::Receipt;
 use larder_core::recipe::Recipe;
+use larder_core::recipe::own_slots::QUERY as MESSAGE;
 use larder_engine::executor::{Meter, ProgressObserver, RunError, RunOutcome, Spending, SpendingOnly};
 use larder_engine::inputs::{BudgetLimits, InputDocument, RunInput};
 use larder_engine::routing::RouteInput;
@@ -87,10 +88,12 @@ impl Conversation {
                     if let Err(error) = self.write_reply(earlier, Asked::default(), &quiet).await {
                         tracing::warn!(%error, message = earlier.number, "a message stays without reply");
                         self.all.store().leave(self.track(), earlier.number)?;
-                        notices.push(format!(
-                            "Message {} stays without a reply, since its model failed again; send it again to have it answered.",
-                            earlier.number
-                        ));
+                        let why = match error {
+                            ConversationError::TooLong { .. } => "it is too long; send it in parts",
+                            _ => "its model failed again; send it again to have it answered",
+                        };
+                        notices
+                            .push(format!("Message {} stays without a reply, since {why}.", earlier.number));
                     }
                 }
                 let asked = Asked { max_output: self.max_output, notices };
@@ -148,15 +151,11 @@ impl Conversation {
             self.charge_metered((stage, REPLY), &meter)?;
             self.charge_metered((stage, QUERY), &vectors)?;
         }
-        match written {
-            Err(ConversationError::Run(RunError::Refused { receipt, .. })) => {
-                // It would be refused again.
-                self.all.store().leave(self.track(), message.number)?;
-                let over = receipt.receipt.refused.as_ref().map_or(0, |refused| refused.deficit);
-                Err(ConversationError::TooLong { over, model: receipt.model })
-            }
-            written => written,
+        if matches!(written, Err(ConversationError::TooLong { .. })) {
+            // It would be refused again.
+            self.all.store().leave(self.track(), message.number)?;
         }
+        written
     }
 
     /// Writes a reply. `meter` counts what is spent on it, except for vectors, which `vectors` counts.
@@ -195,7 +194,7 @@ impl Conversation {
             (input.limits, prepared.record.revision) = (BudgetLimits::default(), 0);
             ended = engine.run(&prepared.recipe, &input, &pieces).await;
         }
-        let outcome = ended?;
+        let outcome = ended.map_err(refused_for_message)?;
         calls.push(TurnCall::new(REPLY, &outcome));
         let mut said = Said {
             calls,
@@ -467,6 +466,18 @@ pub(crate) fn past(message: &ConversationMessage) -> PastMessage {
 pub(crate) fn line(number: u64, role: Role, text: &str) -> String {
     let who = if role == Role::Assistant { "Assistant" } else { "User" };
     format!("[{number}] {who}: {}", crate::blocks::plain(text))
+}
+
+/// The error of a reply that was refused: where it would fit with a shorter message, it is the message that is too long.
+fn refused_for_message(error: RunError) -> ConversationError {
+    let RunError::Refused { receipt, .. } = &error else { return error.into() };
+    let refusal = receipt.receipt.refused.as_ref();
+    let over = refusal.map_or(0, |refusal| refusal.deficit);
+    let mut parts = refusal.into_iter().flat_map(|refusal| &refusal.parts);
+    match parts.any(|(part, tokens)| part == MESSAGE && *tokens >= over) {
+        true => ConversationError::TooLong { over, model: receipt.model.clone() },
+        false => error.into(),
+    }
 }
 
 fn documents(blocks: &[Block]) -> Vec<InputDocument> {

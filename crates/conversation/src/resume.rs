@@ -107,7 +107,10 @@ impl Conversations {
                 None => return Ok(None),
             };
             let number = match continuation {
-                Continuation::Posted(number) => number,
+                Continuation::Posted(number) => {
+                    conversation.await_reply(number)?;
+                    number
+                }
                 _ => conversation.post(text, key)?.number,
             };
             Ok(Some((conversation, number)))

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use larder_conversation::ConversationError;
 use larder_core::output::OutputEvent;
-use larder_engine::executor::{NoopObserver, ProgressObserver, RunReceipt};
+use larder_engine::executor::{NoopObserver, ProgressObserver, RunError, RunReceipt};
 use larder_testkit::layers::Outcome;
 use larder_testkit::talks::Talks;
 
@@ -233,4 +233,22 @@ async fn a_message_that_cannot_fit_is_refused_once_and_waits_for_nothing() {
     assert!(reply.notices.is_empty(), "{reply:?}");
     let prompts = world.prompts.lock().unwrap();
     assert!(prompts.len() == 1 && prompts[0].contains("In short: hello"), "{prompts:?}");
+}
+
+#[tokio::test]
+async fn a_refusal_for_the_prompt_is_no_fault_of_the_message() {
+    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check/base");
+    let world = Talks::with_changes(
+        &base,
+        &[
+            ("recipes/converse/talk.yaml", "model_layer: VOICE", "model_layer: NERVES"),
+            ("recipes/converse/talk_small.yaml", "model_layer: VOICE", "model_layer: NERVES"),
+        ],
+        answer,
+    );
+    let all = world.with_small_nerves(64);
+    let talk = all.open(&all.begin("chat", "", &[]).unwrap().id, None).unwrap();
+    let error = talk.say("Hi", &NoopObserver).await.unwrap_err();
+    assert!(matches!(error, ConversationError::Run(RunError::Refused { .. })), "{error}");
+    assert!(talk.messages(None).unwrap()[0].pending, "it waits for a larger model");
 }

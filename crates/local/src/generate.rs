@@ -207,7 +207,8 @@ impl ReplyWriter<'_> {
                 return Some(self.done(tokens.len(), StopReason::Length));
             }
             if repeats_itself(&tokens) {
-                return Some(self.done(tokens.len(), StopReason::Closed));
+                // Nothing closes free text: it ends as it would at the limit.
+                return Some(self.done(tokens.len(), StopReason::Length));
             }
             for &marker in self.generator.tokenizer.silent() {
                 if let Some(logit) = self.logits.get_mut(marker as usize) {

@@ -113,7 +113,8 @@ pub(super) struct Constraint {
     safe: usize,
     /// The shortest completion found from there.
     closing: Vec<u32>,
-    /// Whether the text was closed for lack of room, or because it went in circles.
+    /// Whether the text was closed before the model ended it: for lack of room, because it went in circles, or because the
+    /// grammar gave up.
     is_closed: bool,
 }
 

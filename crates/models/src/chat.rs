@@ -64,10 +64,10 @@ impl ChatRequest {
 pub enum StopReason {
     /// The model finished.
     Stop,
-    /// `max_output` was reached, so the reply is truncated.
+    /// `max_output` was reached, or free text went in circles, so the reply is truncated.
     Length,
-    /// `max_output` was near, or the text went in circles, and the model's decoder closed what was open: whole in form,
-    /// truncated in what it says.
+    /// `max_output` was near, the text went in circles, or its grammar gave up, and the model's decoder closed what was open:
+    /// whole in form, truncated in what it says.
     Closed,
     /// The model requests tool calls.
     ToolCalls,

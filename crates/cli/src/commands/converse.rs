@@ -345,7 +345,7 @@ fn print(conversation: &Conversation, reply: &Reply, is_plain: bool) -> Result<(
     }
     output::say(&output::dim(&facts.join(" · ")));
     if reply.is_cut {
-        output::say("note: the reply was cut short; ask for the rest");
+        output::say("note: the reply was cut short");
     }
     for notice in &reply.notices {
         output::say(&output::visible(notice));

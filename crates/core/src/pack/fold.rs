@@ -158,10 +158,13 @@ fn step(input: &FoldInput<'_>, count: usize, critical: usize, cap: usize) -> (Fo
     };
     let fit = way.map(|way| (way, level(&sizes_of(way), room)));
     let is_cut = |from: usize, level: usize| (from..count).any(|at| cost(at, input.sizes) > level);
+    // A few messages whole say more than many that are all cut, but one long message is no reason to leave out the others.
+    let uncut = |way, level: usize| staying(way).filter(|&at| cost(at, input.sizes) <= level).count();
+    let has_more_whole = |way, level| whole.is_none_or(|whole| uncut(way, level) >= uncut(whole, usize::MAX));
     let ((kept, mut start), level) = match fit {
         Some((way, level)) if !is_cut(newest, level) => (way, level),
         _ if whole == Some((request, newest)) => ((request, newest), usize::MAX),
-        Some((way, level)) if !is_cut(group, level) => (way, level),
+        Some((way, level)) if !is_cut(group, level) && has_more_whole(way, level) => (way, level),
         _ => match whole.into_iter().chain([(request, group), (None, group)]).find(is_whole) {
             Some(way) => (way, usize::MAX),
             None => fit.unwrap_or(((None, count), usize::MAX)),

@@ -140,17 +140,14 @@ fn the_two_newest_stay_whole_where_the_cap_has_room_for_both() {
     assert!(folded.used <= 1_000, "{}", folded.used);
 }
 
-#[test]
-fn as_many_protected_stay_whole_as_the_cap_has_room_for() {
-    let mut history = history(9, 190);
-    history.group_of = (0..9).collect();
-    history.settled = vec![true; 9];
+/// The fold of nine messages, of which the last six are protected, in 1,000 tokens.
+fn six_protected(sizes: [usize; 9]) -> Fold {
     let input = FoldInput {
         whole: 1_000,
-        sizes: &history.sizes,
-        least: &[64; 9],
-        group_of: &history.group_of,
-        settled: &history.settled,
+        sizes: &sizes,
+        least: &sizes.map(|size| size.min(64)),
+        group_of: &[0, 1, 2, 3, 4, 5, 6, 7, 8],
+        settled: &[true; 9],
         critical: &[false; 9],
         request: Some(0),
         protect_last: 6,
@@ -159,9 +156,24 @@ fn as_many_protected_stay_whole_as_the_cap_has_room_for() {
         ahead: false,
     };
     let folded = fold(&input, 1_000);
-    let fold = folded.fold.unwrap();
-    assert_eq!((fold.kept, fold.until, fold.level), (Some(0), 6, usize::MAX), "{fold:?}");
     assert!(folded.used <= 1_000, "{}", folded.used);
+    folded.fold.unwrap()
+}
+
+#[test]
+fn as_many_protected_stay_whole_as_the_cap_has_room_for() {
+    let fold = six_protected([190; 9]);
+    assert_eq!((fold.kept, fold.until, fold.level), (Some(0), 6, usize::MAX), "{fold:?}");
+    // A short question at the end leaves room for more of them.
+    let fold = six_protected([190, 190, 190, 190, 190, 190, 190, 190, 30]);
+    assert_eq!((fold.kept, fold.until, fold.level), (Some(0), 5, usize::MAX), "{fold:?}");
+}
+
+#[test]
+fn one_long_protected_message_is_cut_and_leaves_the_others_whole() {
+    let fold = six_protected([60, 60, 60, 60, 2_000, 60, 60, 60, 60]);
+    assert_eq!((fold.kept, fold.until), (Some(0), 3), "{fold:?}");
+    assert!((60..2_000).contains(&fold.level), "{fold:?}");
 }
 
 #[test]

@@ -180,7 +180,10 @@ async fn posted(
         }
         let number = match conversation.continuation(&job.before, &job.text)? {
             Continuation::New => conversation.post(&job.text, key)?.number,
-            Continuation::Posted(number) => number,
+            Continuation::Posted(number) => {
+                conversation.await_reply(number)?;
+                number
+            }
             Continuation::Revised => conversation.revise(Some(&job.text), None).await?.number,
         };
         return Ok((conversation, number));

@@ -221,7 +221,7 @@ impl Conversations<'_> {
         })
     }
 
-    /// Lets a message stay without a reply, so that it no longer waits for one until it is posted again with its key.
+    /// Lets a message stay without a reply, so that it no longer waits for one until it is posted again.
     ///
     /// # Errors
     /// The store fails.
@@ -230,6 +230,17 @@ impl Conversations<'_> {
             self.message(tx, track, number)?;
             tx.execute("UPDATE conversation_messages SET pending = 0 WHERE number = ?1", [to_sql(number)])?;
             Ok(())
+        })
+    }
+
+    /// Has a message that was left without a reply wait for one again, behind everything that was said meanwhile.
+    ///
+    /// # Errors
+    /// There is no such message of this user, or the store fails.
+    pub fn await_reply(&self, track: Track<'_>, number: u64) -> Result<(), StoreError> {
+        self.store.write(|tx| {
+            let message = self.message(tx, track, number)?;
+            self.wait_again(tx, &message)
         })
     }
 
