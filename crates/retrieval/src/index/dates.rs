@@ -1,91 +1,129 @@
 //! The days that a text speaks of: "on 8 May 2023", "in March", "two weeks ago", "next Friday", "between 3 and 9 June".
 //!
-//! Knows English words for dates; reads no clock: today is an argument.
+//! Questions and what is said are read alike, and differ only in which of the days that come again they mean. Knows English
+//! words for dates; reads no clock: today is an argument.
 
-use std::borrow::Cow;
-use std::ops::RangeInclusive;
+use std::ops::Range;
 use std::sync::LazyLock;
 
-use chrono::{Datelike, Days, NaiveDate};
+use chrono::NaiveDate;
 use regex::{Captures, Regex};
 
-/// Days that a text names.
-pub(super) type DaySpan = RangeInclusive<NaiveDate>;
+use super::calendar::{
+    DaySpan, NUMBERS, NamedDays, Sense, counted, month_of, shifted, span_of, unit_around, weekday_named,
+};
 
-const MONTHS: [&str; 12] =
-    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const WEEKDAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
-const NUMBERS: [&str; 12] =
-    ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-/// The number of the first day of a weekend, from Monday as 0.
-const SATURDAY: i64 = 5;
-/// Months of a season.
-const SEASON: u32 = 3;
-/// A month that was named without its year is at most this many months away.
-const HALF_A_YEAR: i32 = 6;
+/// Words that say which of the months or days that come again is meant.
+const WHICH: [&str; 6] = ["last", "past", "previous", "this", "next", "coming"];
+/// Besides these, the words after which a month or season by itself is a time …
+const BEFORE_MONTH: [&str; 7] = ["in", "since", "during", "by", "until", "till", "of"];
+/// … and a day of the week or "the 11th".
+const BEFORE_DAY: [&str; 7] = ["on", "since", "until", "till", "by", "from", "between"];
+/// Words that begin a range.
+const RANGE: [&str; 2] = ["from", "between"];
+/// After a date with one of these words, or one of [`WHICH`], "to" and a month or day by itself end a range: "in March to
+/// May", but not "on 3 March - May said …".
+const OPEN_ENDED: [&str; 5] = ["from", "between", "in", "during", "since"];
+/// Words after which `may` is a verb.
+const BEHIND_VERB: [&str; 17] = [
+    "be", "not", "have", "also", "well", "only", "never", "still", "even", "need", "take", "help", "change",
+    "cause", "seem", "make", "or",
+];
+/// What is counted, so that "the 2nd floor" is no day.
+const COUNTED: [&str; 46] = [
+    "floor",
+    "storey",
+    "page",
+    "chapter",
+    "verse",
+    "line",
+    "row",
+    "column",
+    "step",
+    "stage",
+    "level",
+    "time",
+    "try",
+    "attempt",
+    "grade",
+    "place",
+    "position",
+    "rank",
+    "round",
+    "game",
+    "match",
+    "set",
+    "lap",
+    "mile",
+    "hole",
+    "day",
+    "night",
+    "week",
+    "month",
+    "quarter",
+    "half",
+    "year",
+    "century",
+    "date",
+    "visit",
+    "trip",
+    "anniversary",
+    "birthday",
+    "street",
+    "avenue",
+    "edition",
+    "version",
+    "season",
+    "episode",
+    "question",
+    "one",
+];
+/// The most bytes on each side of a date that are read for its tense.
+const SENTENCE: usize = 200;
+const SENTENCE_ENDS: [char; 5] = ['.', '!', '?', ';', '\n'];
 
-/// What names days, by the names of the groups, and at its end what only says that a time is told. A month alone counts
-/// only after a word of time: "may" is a verb too.
+/// What names days, by the names of the groups, and at its end what only says that a time is told.
 #[allow(clippy::expect_used, reason = "the pattern is constant and every test run compiles it")]
 static DATES: LazyLock<Regex> = LazyLock::new(|| {
     let month = "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)";
     let weekday = "(?:mon|tues|wednes|thurs|fri|satur|sun)day";
-    let season = "(?:spring|summer|autumn|fall|winter)";
     let number = format!(r"\d{{1,3}}|(?:an?\s+)?(?:few|couple(?:\s+of)?)|several|an?|{}", NUMBERS.join("|"));
     let nth = "(?:st|nd|rd|th)?";
-    let to = r"\s*(?:and|to|until|till|-|–)\s*";
-    let time = r"(?:in|since|during|by|until|of|last|this|next|on)\s+";
+    let to = r"\s*(?:and|to|until|till|through|-|–)\s*(?:the\s+)?";
     let parts = [
         r"(?P<iy>[12]\d{3})-(?P<im>\d{2})(?:-(?P<id>\d{2})(?:T[\d:]+)?)?".to_owned(),
         format!(
-            r"(?:(?P<d1>\d{{1,2}}){nth}{to})?(?P<dd>\d{{1,2}}){nth}\s+(?:of\s+)?(?P<dm>{month})\b(?:,?\s+(?P<dy>[12]\d{{3}}))?"
+            r"(?:the\s+)?(?:(?P<d1>\d{{1,2}}){nth}(?P<t1>{to}))?(?P<dd>\d{{1,2}}){nth}\s+(?:of\s+)?(?P<dm>{month})\b(?:,?\s+(?P<dy>[12]\d{{3}}))?"
         ),
         format!(
-            r"(?P<mm>{month})\s+(?P<md>\d{{1,2}}){nth}(?:{to}(?P<d2>\d{{1,2}}){nth})?\b(?:,?\s+(?P<my>[12]\d{{3}}))?"
+            r"(?P<mm>{month})\s+(?P<md>\d{{1,2}}){nth}(?:(?P<t2>{to})(?P<d2>\d{{1,2}}){nth})?\b(?:,?\s+(?P<my>[12]\d{{3}}))?"
         ),
-        format!(r"(?P<om>{month}),?\s+(?P<oy>[12]\d{{3}})"),
-        format!(r"(?P<am>{month})"),
-        format!(r"(?P<ss>{season})\s+(?:of\s+)?(?P<sy>[12]\d{{3}})"),
-        format!(r"(?P<s>{season})"),
+        format!(r"(?P<am>{month})(?:,?\s+(?P<ay>[12]\d{{3}}))?"),
+        r"(?P<s>spring|summer|autumn|fall|winter)(?:\s+(?:of\s+)?(?P<sy>[12]\d{3}))?".to_owned(),
         "(?P<near>today|tonight|yesterday|tomorrow)".to_owned(),
         r"(?P<part>last|this)\s+(?:night|morning|afternoon|evening)".to_owned(),
-        format!(r"(?P<n>{number})\s+(?P<unit>day|week|month|year)s?\s+(?:ago|earlier|back)"),
-        format!(r"in\s+(?P<fn>{number})\s+(?P<fu>day|week|month|year)s?"),
-        format!(r"(?P<rel>last|this|past|previous|next|coming)\s+(?P<of>weekend|week|month|year|{weekday})"),
-        format!(r"(?:on|since)\s+(?P<wd>{weekday})"),
-        r"(?:on|since|until|till|by|from)\s+the\s+(?P<nth>\d{1,2})(?:st|nd|rd|th)".to_owned(),
+        format!(
+            r"(?P<n>{number})\s+(?P<unit>day|weekend|week|month|year)s?(?P<ago>\s+(?:ago|earlier|back))?"
+        ),
+        r"(?P<rel>last|this|past|previous|next|coming)\s+(?P<of>weekend|week|month|year)".to_owned(),
+        format!("(?P<wd>{weekday})"),
+        r"the\s+(?P<nth>\d{1,2})(?:st|nd|rd|th)".to_owned(),
         r"(?P<y>(?:19|20)\d{2})".to_owned(),
-        format!(r"(?:{number})\s+(?:day|week|weekend|month|year)s?|{weekday}|recently|lately|soon|just"),
+        "recently|lately|soon|just".to_owned(),
     ];
-    let after_time = ["am", "s"].map(|group| format!("(?P<{group}>"));
-    let with_prefix = |part: &String| {
-        let needed = after_time.iter().any(|group| part.starts_with(group));
-        if needed { format!("{time}{part}") } else { format!("(?:{time})?{part}") }
-    };
-    let all = parts.iter().map(with_prefix).collect::<Vec<_>>().join("|");
+    let time = [WHICH.as_slice(), &BEFORE_MONTH, &BEFORE_DAY].concat().join("|");
     // Only ASCII counts, which is searched faster.
-    Regex::new(&format!(r"(?i-u)\b(?:{all})\b")).expect("a constant pattern")
+    Regex::new(&format!(r"(?i-u)\b(?:(?P<time>{time})\s+)?(?:{})\b", parts.join("|")))
+        .expect("a constant pattern")
 });
 
-/// Questions for a time: "when did …", "how long", "which month".
+/// Words by which a sentence speaks of what was, of what is, or of what will be.
 #[allow(clippy::expect_used, reason = "the pattern is constant and every test run compiles it")]
-static WHEN: LazyLock<Regex> = LazyLock::new(|| {
-    let parts = [
-        // Not "how did it feel when …".
-        r"^(?:and|so)?\s*when|when\s+(?:did|do|does|was|were|is|are|will|have|has|had)",
-        r"(?:remember|know|tell\s+me)\s+when",
-        r"how\s+(?:long|often|recently|old)",
-        r"how\s+many\s+(?:days|weeks|months|years)",
-        r"(?:what|which)\s+(?:day|date|weekday|week|weekend|month|year|time|season)",
-    ];
-    Regex::new(&format!(r"(?i-u)(?:^|\b)(?:{})\b", parts.join("|"))).expect("a constant pattern")
-});
-
-/// Questions about the last time: "when did we last …", "the latest". "Last week" is a time of its own.
-#[allow(clippy::expect_used, reason = "the pattern is constant and every test run compiles it")]
-static LATEST: LazyLock<Regex> = LazyLock::new(|| {
-    let last = r"((?:did|do|does|have|has|had)\s+\w+)\s+last|last\s+time|latest|newest|most\s+recent(?:ly)?";
-    Regex::new(&format!(r"(?i-u)\b(?:{last})\b")).expect("a constant pattern")
+static TENSES: LazyLock<Regex> = LazyLock::new(|| {
+    let past = "(?:was|were|did|had)(?:n't)?|been|went|came|got|took|saw|met|said|told|made|bought|left|gave|found|began|[a-z]+[a-df-z]ed";
+    let coming = r"will|won't|shall|gonna|going\s+to|upcoming|tomorrow";
+    Regex::new(&format!(r"(?i-u)\b(?:(?P<past>{past})|(?P<coming>{coming}|'ll|’ll)|(?P<now>am|is|are))\b"))
+        .expect("a constant pattern")
 });
 
 /// What a question says of days.
@@ -111,8 +149,19 @@ pub(super) struct ToldTime {
 struct Reading {
     /// The day on which it was written.
     today: Option<NaiveDate>,
-    /// Whether it asks about what was: a month without a year is the latest, and in what is said the nearest.
+    /// Whether it is a query, or else something that was said.
     asks: bool,
+}
+
+/// A place where a text names days.
+#[derive(Debug)]
+struct Mention {
+    at: Range<usize>,
+    /// The word of time before it, in lower case.
+    word: String,
+    named: NamedDays,
+    /// Whether it lacks a word of time, without which it is no time unless a range ends with it: "may" is a verb too.
+    is_bare: bool,
 }
 
 /// The day that a text names, such as `8 May 2023`, if it names one and with its year.
@@ -120,21 +169,6 @@ pub fn day_of(text: &str) -> Option<NaiveDate> {
     let spans = spans(text, None);
     let first = spans.first()?;
     (first.start() == first.end()).then_some(*first.start())
-}
-
-/// Whether a question asks for a time.
-pub(crate) fn asks_when(question: &str) -> bool {
-    WHEN.is_match(question)
-}
-
-/// Whether a question asks about the last time of something.
-pub(crate) fn asks_latest(question: &str) -> bool {
-    LATEST.is_match(question)
-}
-
-/// A question without the words by which it asks about the last time, which say nothing of its subject.
-pub(super) fn without_latest(question: &str) -> Cow<'_, str> {
-    LATEST.replace_all(question, "$1")
 }
 
 /// The days that `question` names. Relative days and dates without a year need `today`.
@@ -146,294 +180,274 @@ pub(super) fn spans(question: &str, today: Option<NaiveDate>) -> Vec<DaySpan> {
 pub(super) fn asked_days(question: &str, today: Option<NaiveDate>) -> AskedDays {
     let mut asked = AskedDays { spans: Vec::new(), rest: String::new() };
     let mut end = 0;
-    let reading = Reading { today, asks: true };
-    for found in DATES.captures_iter(question) {
-        let Some((place, span)) = found.get(0).zip(reading.span(&found, question)) else { continue };
-        let between = &question[end..place.start()];
-        match asked.spans.last_mut().filter(|last| joins(between) && last.start() <= span.end()) {
-            Some(last) => *last = *last.start()..=*span.end(),
-            None => asked.spans.push(span),
-        }
-        asked.rest.push_str(between);
-        end = place.end();
-    }
+    Reading { today, asks: true }.read(question, |place, spans| {
+        asked.rest.push_str(&question[end..place.start]);
+        asked.spans.extend(spans);
+        end = place.end;
+    });
     asked.rest.push_str(&question[end..]);
     asked
 }
 
 /// What a text that was written on a day says of time.
 pub(super) fn told_time(text: &str, day: NaiveDate) -> ToldTime {
-    let reading = Reading { today: Some(day), asks: false };
     let mut told = ToldTime::default();
-    for found in DATES.captures_iter(text) {
-        told.tells = true;
-        told.spans.extend(reading.span(&found, text));
-    }
+    let reading = Reading { today: Some(day), asks: false };
+    told.tells = reading.read(text, |_, spans| told.spans.extend(spans));
     told
 }
 
-/// Whether what is between two dates makes them the ends of one span.
-fn joins(between: &str) -> bool {
-    ["and", "to", "until", "till", "through", "-", "–"].contains(&between.trim())
-}
-
 impl Reading {
-    fn span(self, found: &Captures<'_>, text: &str) -> Option<DaySpan> {
-        let whole = found.get(0)?;
-        let span = self.named(found, &text[whole.end()..])?;
-        let begins = |word: &str| {
-            whole.as_str().get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word))
-        };
-        match self.today.filter(|today| begins("since ") && span.start() < today) {
-            Some(today) => Some(*span.start()..=today),
-            None => Some(span),
+    /// Gives each place where a text names days, and these; returns whether the text tells any time.
+    fn read(self, text: &str, mut found: impl FnMut(Range<usize>, Vec<DaySpan>)) -> bool {
+        let mut tells = false;
+        let mut mentions = Vec::new();
+        for captures in DATES.captures_iter(text) {
+            let Some(some) = self.mentions(&captures, text) else { continue };
+            tells |= some.iter().all(|one| !one.is_bare || matches!(one.named, NamedDays::Weekly(_)));
+            mentions.extend(some);
         }
-    }
-
-    fn named(self, found: &Captures<'_>, behind: &str) -> Option<DaySpan> {
-        let number = |name: &str| found.name(name).and_then(|text| text.as_str().parse::<u32>().ok());
-        let year = |name: &str| number(name).and_then(|year| i32::try_from(year).ok());
-        let month = |name: &str| place_in(&MONTHS, found.name(name)?.as_str()).map(|at| at + 1);
-        if let Some(year) = year("iy") {
-            return span_of(year, number("im"), number("id"));
-        }
-        if let Some(named) = month("dm").or(month("mm")) {
-            let year = year("dy").or(year("my")).or_else(|| self.year_of(named))?;
-            let day = |name: &str| NaiveDate::from_ymd_opt(year, named, number(name)?);
-            let first = day("d1").or_else(|| day("dd")).or_else(|| day("md"))?;
-            let last = day("dd").or_else(|| day("d2")).filter(|last| first <= *last);
-            return Some(first..=last.unwrap_or(first));
-        }
-        if let Some(named) = month("om").or(month("am")) {
-            return span_of(year("oy").or_else(|| self.year_of(named))?, Some(named), None);
-        }
-        if let Some(season) = found.name("ss").or(found.name("s")) {
-            let first = match season.as_str().to_ascii_lowercase().as_str() {
-                "spring" => 3,
-                "summer" => 6,
-                "winter" => 12,
-                _ => 9,
+        let mut mentions = mentions.iter().peekable();
+        let mut weekday = None;
+        while let Some(first) = mentions.next() {
+            let next = mentions.peek();
+            if next.is_some_and(|next| first.is_weekday_of(next, text)) {
+                weekday = Some(first.at.start);
+                continue;
+            }
+            let start = weekday.take().unwrap_or(first.at.start);
+            let range = next.filter(|last| first.joins(last, text)).map(|last| self.range(first, last, text));
+            let (end, spans) = match range.filter(|spans| !spans.is_empty()) {
+                Some(spans) => (mentions.next().map_or(first.at.end, |last| last.at.end), spans),
+                None if first.is_bare => continue,
+                None => (first.at.end, self.days(first, text)),
             };
-            let first = NaiveDate::from_ymd_opt(year("sy").or_else(|| self.year_of(first))?, first, 1)?;
-            return Some(first..=first.checked_add_months(chrono::Months::new(SEASON))?.pred_opt()?);
+            if !spans.is_empty() {
+                tells = true;
+                found(start..end, spans);
+            }
         }
-        if let Some(year) = year("y") {
-            return span_of(year, None, None);
+        tells
+    }
+
+    /// The days that are named at a place, two of them for "3 to 9 June"; `None` if it only looks like a time.
+    fn mentions(self, found: &Captures<'_>, text: &str) -> Option<Vec<Mention>> {
+        let at = found.get(0)?.range();
+        let word = found.name("time").map(|word| word.as_str().to_ascii_lowercase()).unwrap_or_default();
+        let next = next_word(&text[at.end..]);
+        let group = |name: &str| found.name(name).map(|text| text.as_str());
+        let year = |name: &str| group(name)?.parse::<i32>().ok();
+        let month = group("dm").or(group("mm")).or(group("am"));
+        if month.is_some_and(|month| is_verb(month, &word, next))
+            || (group("nth").is_some() && is_counted(next))
+        {
+            return None;
+        }
+        let is_after = |words: &[&str]| words.contains(&word.as_str());
+        let is_time = is_after(&WHICH) || is_after(&BEFORE_MONTH);
+        let mut mentions = if let Some(month) = group("dm").or(group("mm")).and_then(month_of) {
+            let year = year("dy").or(year("my"));
+            days_of_month(found, &word, |day| NamedDays::of_day(year, month, day))
+        } else if let Some(month) = group("am").and_then(month_of) {
+            let year = year("ay");
+            mention(at, &word, NamedDays::of_month(year, month), year.is_none() && !is_time)
+        } else if let Some(season) = group("s") {
+            let year = year("sy");
+            mention(at, &word, NamedDays::of_season(year, season), year.is_none() && !is_time)
+        } else if let Some(day) = group("wd") {
+            let is_time = is_after(&WHICH) || is_after(&BEFORE_DAY);
+            mention(at, &word, weekday_named(day).map(NamedDays::Weekly), !is_time)
+        } else if let Some(number) = group("nth") {
+            mention(at, &word, number.parse().ok().map(NamedDays::Monthly), !is_after(&BEFORE_DAY))
+        } else {
+            mention(at, &word, self.known(found, &word).map(NamedDays::Known), false)
+        };
+        // "From last March until May" begins in a year that is known.
+        if let (Some(today), Some(first)) = (self.today, mentions.first_mut())
+            && WHICH.contains(&word.as_str())
+            && let Some(span) = first.named.seen_from(today, first.sense(text), self.asks).pop()
+        {
+            first.named = NamedDays::Known(span);
+        }
+        Some(mentions)
+    }
+
+    /// Days that are given with their year, or by their distance from today.
+    fn known(self, found: &Captures<'_>, word: &str) -> Option<DaySpan> {
+        let text = |name: &str| found.name(name).map(|text| text.as_str().to_ascii_lowercase());
+        let number = |name: &str| found.name(name).and_then(|text| text.as_str().parse::<u32>().ok());
+        if let Some(year) = number("iy").or(number("y")) {
+            return span_of(i32::try_from(year).ok()?, number("im"), number("id"));
         }
         let today = self.today?;
-        if let Some(day) = number("nth") {
-            // "On the 2nd floor" is no day.
-            let is_number = self.asks && behind.trim_start().starts_with(char::is_alphabetic);
-            return if is_number { None } else { nearest(today, day, self.asks) };
+        let on = |away: i64| shifted(today, away).map(|day| day..=day);
+        if let Some(near) = text("near") {
+            return on(i64::from(near == "tomorrow") - i64::from(near == "yesterday"));
         }
-        relative(found, today)
-    }
-
-    /// The year of a month that is named without one.
-    fn year_of(self, month: u32) -> Option<i32> {
-        let today = self.today?;
-        let ahead = i32::try_from(month).ok()? - i32::try_from(today.month()).ok()?;
-        Some(match ahead {
-            1.. if self.asks || ahead > HALF_A_YEAR => today.year() - 1,
-            _ if !self.asks && ahead < -HALF_A_YEAR => today.year() + 1,
-            _ => today.year(),
-        })
-    }
-}
-
-/// Where a list has the first three letters of a word.
-fn place_in(list: &[&str], word: &str) -> Option<u32> {
-    let begin = word.get(..3)?.to_ascii_lowercase();
-    list.iter().position(|one| *one == begin).and_then(|at| u32::try_from(at).ok())
-}
-
-/// The nearest day of this number in its month, or the latest.
-fn nearest(today: NaiveDate, day: u32, latest: bool) -> Option<DaySpan> {
-    let away = if latest { -31..=0 } else { -31..=31 };
-    let days = away.filter_map(|away| Some((i64::abs(away), shifted(today, away)?)));
-    days.filter(|(_, date)| date.day() == day).min().map(|(_, date)| date..=date)
-}
-
-/// Days given by their distance from today.
-fn relative(found: &Captures<'_>, today: NaiveDate) -> Option<DaySpan> {
-    let text = |name: &str| found.name(name).map(|text| text.as_str().to_ascii_lowercase());
-    let on = |away: i64| shifted(today, away).map(|day| day..=day);
-    if let Some(near) = text("near") {
-        return on(i64::from(near == "tomorrow") - i64::from(near == "yesterday"));
-    }
-    if let Some(part) = text("part") {
-        return on(-i64::from(part == "last"));
-    }
-    if let Some((number, unit)) = text("n").zip(text("unit")) {
-        return counted(today, -1, &number, &unit);
-    }
-    if let Some((number, unit)) = text("fn").zip(text("fu")) {
-        return counted(today, 1, &number, &unit);
-    }
-    let weekday = i64::from(today.weekday().num_days_from_monday());
-    // A day of the week by itself is the last one.
-    let (of, rel) = text("of").zip(text("rel")).or_else(|| text("wd").map(|day| (day, "last".into())))?;
-    let step = match rel.as_str() {
-        "last" | "past" | "previous" => -1,
-        "this" => 0,
-        _ => 1,
-    };
-    let days = |first: i64, last: i64| Some(shifted(today, first)?..=shifted(today, last)?);
-    match of.as_str() {
-        // From the Sunday before: where weeks begin differs.
-        "week" => days(7 * step - weekday - 1, 7 * step - weekday + 6),
-        "weekend" => {
-            // The next is this week's, before it; on it, the last is the one before.
-            let weeks = if step > 0 && weekday < SATURDAY { 0 } else { step };
-            let saturday = SATURDAY - weekday + 7 * weeks;
-            days(saturday, saturday + 1)
+        if let Some(part) = text("part") {
+            return on(-i64::from(part == "last"));
         }
-        "month" => {
-            let month = today.year() * 12 + i32::try_from(today.month0()).ok()? + i32::try_from(step).ok()?;
-            span_of(month.div_euclid(12), u32::try_from(month.rem_euclid(12) + 1).ok(), None)
+        if let Some((number, unit)) = text("n").zip(text("unit")) {
+            return match found.name("ago") {
+                Some(_) => counted(today, -1, &number, &unit),
+                None if word == "in" => counted(today, 1, &number, &unit),
+                // "For two weeks" only tells a time.
+                None => None,
+            };
         }
-        "year" => span_of(today.year() + i32::try_from(step).ok()?, None, None),
-        day => {
-            let ahead = (i64::from(place_in(&WEEKDAYS, day)?) - weekday).rem_euclid(7);
-            // Today is neither the last nor the next.
-            on(match step {
-                -1 => ahead - 7,
-                _ if ahead == 0 && step > 0 => 7,
-                _ => ahead,
-            })
+        let (of, rel) = text("of").zip(text("rel"))?;
+        let step = match rel.as_str() {
+            "last" | "past" | "previous" => -1,
+            "this" => 0,
+            _ => 1,
+        };
+        unit_around(today, &of, step)
+    }
+
+    /// The days of a mention by itself.
+    fn days(self, mention: &Mention, text: &str) -> Vec<DaySpan> {
+        let Some(today) = self.today else {
+            return match &mention.named {
+                NamedDays::Known(span) => vec![span.clone()],
+                _ => Vec::new(),
+            };
+        };
+        let mut spans = mention.named.seen_from(today, mention.sense(text), self.asks);
+        if mention.word == "since" {
+            for span in spans.iter_mut().filter(|span| *span.start() < today) {
+                *span = *span.start()..=today;
+            }
+        }
+        spans
+    }
+
+    /// The days from a mention to another: the end is the first after a beginning that is known, else the beginning is the
+    /// last before the end, so that "from 28 to 3 March" begins in February.
+    fn range(self, first: &Mention, last: &Mention, text: &str) -> Vec<DaySpan> {
+        if let NamedDays::Known(begin) = &first.named {
+            let mut ends = last.named.around(*begin.start()).into_iter();
+            let end = ends.find(|end| end.start() >= begin.start());
+            return end.map(|end| *begin.start()..=*end.end()).into_iter().collect();
+        }
+        let from = |end: DaySpan| {
+            let begins = first.named.around(*end.start());
+            let begin = begins.iter().rfind(|begin| begin.start() <= end.start())?;
+            Some(*begin.start()..=*end.end())
+        };
+        self.days(last, text).into_iter().filter_map(from).collect()
+    }
+}
+
+impl Mention {
+    /// Whether it and the next one are the ends of a range.
+    fn joins(&self, last: &Self, text: &str) -> bool {
+        let word = self.word.as_str();
+        let between = text[self.at.end..last.at.start].trim();
+        let joins = match between.strip_suffix("the").unwrap_or(between).trim_end() {
+            "to" | "until" | "till" | "through" | "-" | "–" => true,
+            // "On 3 and 9 June" is two days.
+            "and" => word == "between",
+            "" => ["until", "till"].contains(&last.word.as_str()),
+            _ => false,
+        };
+        let begins = !self.is_bare || RANGE.contains(&word);
+        joins && begins && (!last.is_bare || OPEN_ENDED.contains(&word) || WHICH.contains(&word))
+    }
+
+    /// Whether it is only the weekday of the date behind it, as in "on Friday, 8 May".
+    fn is_weekday_of(&self, date: &Self, text: &str) -> bool {
+        let is_date = match &date.named {
+            NamedDays::Known(span) => span.start() == span.end(),
+            NamedDays::Yearly { day, .. } => day.is_some(),
+            _ => false,
+        };
+        matches!(self.named, NamedDays::Weekly(_))
+            && is_date
+            && date.word.is_empty()
+            && ["", ","].contains(&text[self.at.end..date.at.start].trim())
+    }
+
+    fn sense(&self, text: &str) -> Sense {
+        match self.word.as_str() {
+            "last" | "past" | "previous" => Sense::Last,
+            "next" | "coming" => Sense::Next,
+            "this" => Sense::This,
+            "since" => Sense::Since,
+            _ => tense(text, &self.at),
         }
     }
 }
 
-/// A number of units away from today.
-fn counted(today: NaiveDate, sign: i64, number: &str, unit: &str) -> Option<DaySpan> {
-    let named = || NUMBERS.iter().position(|&word| word == number).and_then(|at| i64::try_from(at + 1).ok());
-    let vague = || match number {
-        few if few.contains("few") || few == "several" => 3,
-        couple if couple.contains("couple") => 2,
-        _ => 1,
-    };
-    let number = number.parse().ok().or_else(named).unwrap_or_else(vague);
-    // Nobody means the very day when weeks are counted.
-    let (days, around) = match unit {
-        "day" => (1, 0),
-        "week" => (7, 3),
-        "month" => (30, 15),
-        _ => (365, 183),
-    };
-    let middle = sign * number * days;
-    Some(shifted(today, middle - around)?..=shifted(today, middle + around)?)
+fn mention(at: Range<usize>, word: &str, named: Option<NamedDays>, is_bare: bool) -> Vec<Mention> {
+    named.map(|named| Mention { at, word: word.to_owned(), named, is_bare }).into_iter().collect()
 }
 
-fn shifted(day: NaiveDate, away: i64) -> Option<NaiveDate> {
-    let days = Days::new(away.unsigned_abs());
-    if away < 0 { day.checked_sub_days(days) } else { day.checked_add_days(days) }
+/// "8 May", or both ends of "3 to 9 June" and "June 3 to 9".
+fn days_of_month(
+    found: &Captures<'_>,
+    word: &str,
+    of_day: impl Fn(u32) -> Option<NamedDays>,
+) -> Vec<Mention> {
+    let number = |name: &str| found.name(name)?.as_str().parse::<u32>().ok();
+    let whole = found.get(0).map_or(0..0, |whole| whole.range());
+    let (first, last) = (number("d1").or(number("md")), number("dd").or(number("d2")));
+    let begin = match first.zip(last) {
+        Some((first, last)) if first < last => of_day(first),
+        // In the month before.
+        Some((first, _)) if number("d1").is_some() && RANGE.contains(&word) => {
+            Some(NamedDays::Monthly(first))
+        }
+        _ => None,
+    };
+    let to = found.name("t1").or(found.name("t2")).map(|to| to.range());
+    let Some((begin, to)) = begin.zip(to) else {
+        // What ends no range is no day of this month: "May 3 - 2 of us were late".
+        let day = number("dd").or(number("md"));
+        return mention(whole, word, day.and_then(of_day), false);
+    };
+    let mut ends = mention(whole.start..to.start, word, Some(begin), false);
+    ends.extend(mention(to.end..whole.end, "", last.and_then(of_day), false));
+    ends
 }
 
-fn span_of(year: i32, month: Option<u32>, day: Option<u32>) -> Option<DaySpan> {
-    let first = NaiveDate::from_ymd_opt(year, month.unwrap_or(1), day.unwrap_or(1))?;
-    let last = match (month, day) {
-        (_, Some(_)) => first,
-        (Some(month), None) => first.with_day(u32::from(first.num_days_in_month()))?.with_month(month)?,
-        (None, None) => NaiveDate::from_ymd_opt(year, 12, 31)?,
-    };
-    Some(first..=last)
+/// Whether `may` is a verb.
+fn is_verb(month: &str, word: &str, next: &str) -> bool {
+    let is_behind = |words: &[&str]| words.iter().any(|one| next.eq_ignore_ascii_case(one));
+    month.eq_ignore_ascii_case("may") && month != "May" && (WHICH.contains(&word) || is_behind(&BEHIND_VERB))
+}
+
+/// Whether a number before a word counts something, and days of no month.
+fn is_counted(next: &str) -> bool {
+    let next = next.to_ascii_lowercase();
+    let singular = next.strip_suffix('s').unwrap_or(&next);
+    COUNTED.contains(&singular) || (singular.ends_with("day") && weekday_named(singular).is_some())
+}
+
+/// The first word of what follows, right after a space or hyphen.
+fn next_word(behind: &str) -> &str {
+    let behind = behind.trim_start_matches([' ', '-']);
+    behind.split(|char: char| !char.is_alphabetic()).next().unwrap_or_default()
+}
+
+/// What the sentence around a place speaks of.
+fn tense(text: &str, at: &Range<usize>) -> Sense {
+    let before = &text[text.ceil_char_boundary(at.start.saturating_sub(SENTENCE))..at.start];
+    let behind = &text[at.end..text.floor_char_boundary((at.end + SENTENCE).min(text.len()))];
+    let before = before.rsplit(SENTENCE_ENDS).next().unwrap_or_default();
+    let behind = behind.split(SENTENCE_ENDS).next().unwrap_or_default();
+    let (mut past, mut coming, mut now) = (false, false, false);
+    for found in [before, behind].into_iter().flat_map(|part| TENSES.captures_iter(part)) {
+        past |= found.name("past").is_some();
+        coming |= found.name("coming").is_some();
+        now |= found.name("now").is_some();
+    }
+    match (past, coming) {
+        (true, false) if !now => Sense::Past,
+        (false, true) => Sense::Coming,
+        _ => Sense::Open,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn day(year: i32, month: u32, day: u32) -> NaiveDate {
-        NaiveDate::from_ymd_opt(year, month, day).unwrap()
-    }
-
-    #[test]
-    fn a_single_day_is_read_from_a_text_with_its_year() {
-        assert_eq!(day_of("1:56 pm on 8 May, 2023"), Some(day(2023, 5, 8)));
-        assert_eq!(day_of("2024-02-29T10:00:00Z"), Some(day(2024, 2, 29)));
-        for none in ["8 May", "May 2023", "yesterday", "2023-02-29", ""] {
-            assert_eq!(day_of(none), None, "{none}");
-        }
-    }
-
-    #[test]
-    fn dates_are_understood_as_they_are_written() {
-        let today = Some(day(2023, 9, 13));
-        let cases = [
-            ("What happened on 8 May, 2023?", day(2023, 5, 8), day(2023, 5, 8)),
-            ("the 3rd of June", day(2023, 6, 3), day(2023, 6, 3)),
-            ("on October 3rd", day(2022, 10, 3), day(2022, 10, 3)),
-            ("2023-05-08", day(2023, 5, 8), day(2023, 5, 8)),
-            ("in 2023-02", day(2023, 2, 1), day(2023, 2, 28)),
-            ("during September 2021", day(2021, 9, 1), day(2021, 9, 30)),
-            ("in March", day(2023, 3, 1), day(2023, 3, 31)),
-            ("in February 2024", day(2024, 2, 1), day(2024, 2, 29)),
-            ("on March 3, 2021", day(2021, 3, 3), day(2021, 3, 3)),
-            ("back in 2022", day(2022, 1, 1), day(2022, 12, 31)),
-            ("yesterday", day(2023, 9, 12), day(2023, 9, 12)),
-            ("two days ago", day(2023, 9, 11), day(2023, 9, 11)),
-            ("a week ago", day(2023, 9, 3), day(2023, 9, 9)),
-            ("last week", day(2023, 9, 3), day(2023, 9, 10)),
-            ("last month", day(2023, 8, 1), day(2023, 8, 31)),
-            ("last year", day(2022, 1, 1), day(2022, 12, 31)),
-            ("between 3 and 9 June", day(2023, 6, 3), day(2023, 6, 9)),
-            ("August 11 to 15, 2022", day(2022, 8, 11), day(2022, 8, 15)),
-            ("from 30 May to June 2nd", day(2023, 5, 30), day(2023, 6, 2)),
-            ("on the 11th?", day(2023, 9, 11), day(2023, 9, 11)),
-            ("last Wednesday", day(2023, 9, 6), day(2023, 9, 6)),
-            ("on Tuesday", day(2023, 9, 12), day(2023, 9, 12)),
-            ("since yesterday", day(2023, 9, 12), day(2023, 9, 13)),
-            ("last weekend", day(2023, 9, 9), day(2023, 9, 10)),
-            ("last summer", day(2023, 6, 1), day(2023, 8, 31)),
-            ("in winter 2021", day(2021, 12, 1), day(2022, 2, 28)),
-        ];
-        for (question, first, last) in cases {
-            assert_eq!(spans(question, today), [first..=last], "{question}");
-        }
-    }
-
-    #[test]
-    fn what_is_said_may_be_ahead_and_tells_a_time_without_a_day() {
-        let told = |text| told_time(text, day(2023, 11, 17));
-        for (text, first, last) in [
-            ("We leave tomorrow.", day(2023, 11, 18), day(2023, 11, 18)),
-            ("See you next Friday!", day(2023, 11, 24), day(2023, 11, 24)),
-            ("It is this weekend.", day(2023, 11, 18), day(2023, 11, 19)),
-            ("It is next month.", day(2023, 12, 1), day(2023, 12, 31)),
-            ("In two weeks I am done.", day(2023, 11, 28), day(2023, 12, 4)),
-            ("The fair is in January.", day(2024, 1, 1), day(2024, 1, 31)),
-            ("I was there in August.", day(2023, 8, 1), day(2023, 8, 31)),
-            ("I was back on the 15th after my trip.", day(2023, 11, 15), day(2023, 11, 15)),
-            ("A few days ago it broke.", day(2023, 11, 14), day(2023, 11, 14)),
-        ] {
-            assert_eq!(told(text), ToldTime { spans: vec![first..=last], tells: true }, "{text}");
-        }
-        for text in ["I had it for three years.", "I just signed.", "We meet every Monday."] {
-            assert_eq!(told(text), ToldTime { spans: vec![], tells: true }, "{text}");
-        }
-        assert_eq!(told("May I ask for the second one?"), ToldTime::default());
-    }
-
-    #[test]
-    fn the_words_of_a_date_are_apart_from_the_rest() {
-        let asked = asked_days("What did Ann buy on 8 May, 2023 in Ghent?", None);
-        assert_eq!(asked.rest, "What did Ann buy  in Ghent?");
-        assert_eq!(asked_days("yesterday", None).rest, "yesterday");
-        assert_eq!(without_latest("When did Ann last sing? The last time?"), "When did Ann sing? The ?");
-        assert!(asks_latest("the latest") && !asks_latest("What did Ann do last week, on her last day?"));
-    }
-
-    #[test]
-    fn words_that_only_look_like_dates_are_none() {
-        let today = Some(day(2023, 9, 13));
-        for question in
-            ["May I ask?", "a march of 12 miles", "2023-13-45", "31 February 2023", "room 4051", ""]
-        {
-            assert!(spans(question, today).is_empty(), "{question}");
-        }
-        for relative in ["yesterday", "in March", "3 weeks ago", "last month"] {
-            assert!(spans(relative, None).is_empty(), "{relative}");
-        }
-    }
-}
+#[path = "dates_tests.rs"]
+mod tests;

@@ -9,7 +9,9 @@ use hashbrown::HashMap;
 
 use larder_text::bm25::rarity;
 
-use super::dates::{DaySpan, ToldTime, asked_days, told_time, without_latest};
+use super::calendar::DaySpan;
+use super::dates::{ToldTime, asked_days, told_time};
+use super::questions::without_latest;
 use super::words::Stems;
 use super::{Index, Posting, Query, Record, asked_terms, asks, saturating};
 

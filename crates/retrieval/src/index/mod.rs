@@ -10,9 +10,11 @@
 //!
 //! Knows words, days, ids and tokens; does not know where records come from, documents, prompts or models.
 
+mod calendar;
 mod dates;
 mod gather;
 mod kept;
+mod questions;
 mod references;
 mod words;
 
@@ -30,9 +32,9 @@ use references::References;
 use words::{Stems, term, terms};
 
 pub use dates::day_of;
-pub(crate) use dates::{asks_latest, asks_when};
 pub use gather::{Gathered, GatheredRecord, Limits, LinkLimits, Omission, Reached};
 pub(crate) use kept::KeptRecords;
+pub(crate) use questions::{asks_latest, asks_when};
 pub use references::{ids, is_id};
 
 /// What the words of the records before a record count for in it, nearest first …
