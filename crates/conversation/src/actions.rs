@@ -4,7 +4,7 @@
 use futures::future::{BoxFuture, FutureExt};
 use larder_engine::executor::{Meter, ModelSet, ProgressObserver, RunOutcome, SpendingOnly, max_call_usage};
 use larder_engine::inputs::InputDocument;
-use larder_store::{ConversationMessage, MemoryRecord, NewReply, Speaker, Timestamp};
+use larder_store::{ConversationMessage, MemoryRecord, NewReply, Speaker};
 use larder_text::tokens::Counter;
 use serde::Serialize;
 use serde_json::Value;
@@ -195,7 +195,8 @@ impl Conversation {
             reply_to: None,
             pending: false,
             data: Value::Null,
-            created: Timestamp::from_millis(0),
+            // Days that it names ("yesterday") are seen from now.
+            created: self.all.engine.store.store().now(),
         };
         let mut prepared = self.prepare(&asked, state)?;
         let vectors = Meter::new(observer, None, None);

@@ -450,6 +450,24 @@ async fn a_question_about_a_time_finds_what_was_said_then_or_about_it() {
 }
 
 #[tokio::test]
+async fn an_action_finds_what_was_said_on_the_days_that_its_text_names() {
+    let world = world(&[(MINIMAL, EVERYWHERE)], None);
+    let talk = world.begin();
+    talk.memory(&Counter::cl100k()).grant(EVERYTHING, "May I?").unwrap();
+    for (day, text) in [("2026-04-14", "I ran into Oskar at the market."), ("2026-04-15", "It rains.")] {
+        world.clock.set(day);
+        world.say(&talk, text).await;
+        talk.begin_session(None).await.unwrap();
+    }
+    world.clock.set("2026-04-16");
+    let done = talk.act("explain", Some("Whom did I meet last Tuesday?"), &NoopObserver).await.unwrap();
+    let window = talk.record(done.reply.unwrap().number).unwrap().window;
+    let first = talk.messages(Some(1)).unwrap()[0].number;
+    assert!(window.retrieved.iter().any(|found| found.number == first && found.by_words), "{window:?}");
+    assert!(window.retrieved.iter().all(|found| found.session == 1), "{window:?}");
+}
+
+#[tokio::test]
 async fn a_linked_session_is_preferred() {
     let changes = [(MINIMAL, EVERYWHERE), ("from_before: {tokens: 1000}", "from_before: 1")];
     let boosted = "retrieval: {depth: light, linked_boost: 0.3}";
