@@ -468,6 +468,21 @@ async fn an_action_finds_what_was_said_on_the_days_that_its_text_names() {
 }
 
 #[tokio::test]
+async fn a_statement_that_names_a_day_looks_up_what_it_shares_words_with() {
+    let world = world(&[(MINIMAL, EVERYWHERE)], None);
+    let talk = world.begin();
+    talk.memory(&Counter::cl100k()).grant(EVERYTHING, "May I?").unwrap();
+    for text in ["It rains.", "The bicycle is in the shed.", "Lena called."] {
+        world.say(&talk, text).await;
+    }
+    talk.begin_session(None).await.unwrap();
+    let (record, _) = world.say(&talk, "I feel tired today.").await;
+    assert!(record.retrieved.is_empty(), "{record:?}");
+    let (record, _) = world.say(&talk, "What have I said today?").await;
+    assert!(record.retrieved.len() >= 3, "{record:?}");
+}
+
+#[tokio::test]
 async fn a_linked_session_is_preferred() {
     let changes = [(MINIMAL, EVERYWHERE), ("from_before: {tokens: 1000}", "from_before: 1")];
     let boosted = "retrieval: {depth: light, linked_boost: 0.3}";

@@ -1,6 +1,6 @@
 //! Records whose words are analysed once and which are then ranked in any selection and order, as if just these had been
-//! indexed. Of the days that a query names, records are found that were written on them or speak of them, whatever their
-//! words.
+//! indexed. Of the days that a question names, records are found that were written on them or speak of them, whatever their
+//! words; a statement that names a day ("I am tired today") only prefers what shares words with it.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use larder_text::bm25::rarity;
 
 use super::calendar::DaySpan;
 use super::dates::{ToldTime, asked_days, told_time};
-use super::questions::without_latest;
+use super::questions::{asks_something, without_latest};
 use super::words::Stems;
 use super::{Index, Posting, Query, Record, asked_terms, asks, saturating};
 
-/// The weight of the days that a query names next to that of a word of the same rarity.
+/// The weight of the days that a question names next to that of a word of the same rarity.
 const DAYS: f64 = 1.5;
 
 /// Records by numbers that their owner gives.
@@ -137,7 +137,8 @@ impl KeptRecords {
                 index.postings.insert(term, here);
             }
         }
-        index.scores_with(&text, &of_days, DAYS * rarity(selected.len(), dated))
+        let weight = if asks_something(query.text) { DAYS * rarity(selected.len(), dated) } else { 0.0 };
+        index.scores_with(&text, &of_days, weight)
     }
 
     /// How well a record is of the days that are asked for: 1 if it was written on one, or speaks only of them.

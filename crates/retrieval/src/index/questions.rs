@@ -1,6 +1,6 @@
-//! What a question asks for: a time, or the last time of something.
+//! What a question asks for: a time, the last time of something, anything at all.
 //!
-//! Knows English; a text that it does not know is read as one that asks for neither.
+//! Knows English; a text that it does not know is read as one that asks for none of these.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -48,6 +48,27 @@ static BEHIND_LAST: LazyLock<Regex> = LazyLock::new(|| {
     let words = format!("{LAST_OF} {LASTS}").replace(' ', "|");
     Regex::new(&format!("(?i-u)^(?:{words})$")).expect("a constant pattern")
 });
+
+/// What asks: a question mark, a word of questions with its verb, or a request to look something up.
+#[allow(clippy::expect_used, reason = "the pattern is constant and every test run compiles it")]
+static ASKS: LazyLock<Regex> = LazyLock::new(|| {
+    let verb = "(?:did|do|does|was|were|is|are|am|have|has|had|can|could|will|would|should)";
+    let person = "(?:i|we|you|he|she|they)";
+    let start = r"(?:^|[.!\n])\s*(?:(?:and|so|but|also|ok|okay|hey|hi|please)\b[,\s]*)*";
+    let wh = "(?:what|which|where|why|how|whom|whose)";
+    let parts = [
+        r"\?".to_owned(),
+        format!(r"{start}(?:who\b|when\s+{verb}\b|{wh}(?:\s+\w+){{0,2}}?\s+{verb}\b|{verb}\s+{person}\b)"),
+        format!(r"\b(?:remember|remind\s+(?:me|us)|know|tell\s+(?:me|us))\s+(?:of|about|who|when|{wh})\b"),
+        r"\b(?:tell|show|give)\s+(?:me|us)\b|\b(?:look\s+up|recall|list|summari[sz]e)\b".to_owned(),
+    ];
+    Regex::new(&format!("(?i-u){}", parts.join("|"))).expect("a constant pattern")
+});
+
+/// Whether a text asks for something, and does not only state it.
+pub(super) fn asks_something(text: &str) -> bool {
+    ASKS.is_match(text)
+}
 
 /// Whether a question asks for a time.
 pub(crate) fn asks_when(question: &str) -> bool {
@@ -122,5 +143,30 @@ mod tests {
             assert_eq!(without_latest(question), question);
         }
         assert_eq!(without_latest("When did Ann last sing? The last time?"), "When did Ann sing? The ?");
+    }
+
+    #[test]
+    fn what_asks_is_told_from_what_is_stated() {
+        for question in [
+            "What did we say on Friday?",
+            "what did i say on friday",
+            "So where were we in March",
+            "Have we met in May",
+            "I wonder. When did I call Ann",
+            "Remind me of what we agreed on Friday.",
+            "Tell me about last week.",
+            "Please list what I did yesterday.",
+        ] {
+            assert!(asks_something(question), "{question}");
+        }
+        for text in [
+            "I feel tired today.",
+            "Have a nice weekend!",
+            "When I woke up today, it rained.",
+            "My sister moves next weekend and I help her.",
+            "",
+        ] {
+            assert!(!asks_something(text), "{text}");
+        }
     }
 }
