@@ -100,7 +100,7 @@ impl Conversation {
 }
 
 /// The newest message of the participant.
-fn last_said(messages: &[ConversationMessage]) -> Option<&ConversationMessage> {
+pub(crate) fn last_said(messages: &[ConversationMessage]) -> Option<&ConversationMessage> {
     messages.iter().rev().find(|message| message.speaker == Speaker::Participant)
 }
 

@@ -5,7 +5,9 @@
 use futures::future::{BoxFuture, FutureExt};
 use larder_engine::executor::{ProgressObserver, SpendingOnly};
 use larder_engine::inputs::InputDocument;
-use larder_store::{ConversationRecord, MemoryChange, MemoryFilter, MemoryKind, Speaker, StoreError, Track};
+use larder_store::{
+    ConversationMessage, ConversationRecord, MemoryChange, MemoryFilter, MemoryKind, Speaker, StoreError, Track,
+};
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
 use larder_text::words::is_blank;
@@ -17,6 +19,7 @@ use crate::error::ConversationError;
 use crate::intent::phrases_in;
 use crate::kind::{Action, Block, Sight, Trigger};
 use crate::memory::Share;
+use crate::revise::last_said;
 use crate::state::{Happened, ParticipantState};
 
 /// The action that conditions of a type know as sharing.
@@ -315,11 +318,19 @@ impl Conversation {
     fn text_of(&self, new: &NewShare) -> Result<(u64, String), ConversationError> {
         let message = match new.message {
             Some(number) => number,
-            None => match (self.newest_draft()?, &new.text) {
-                (Some((number, draft)), Some(text)) if draft.contains(text.trim()) => number,
-                (Some((number, _)), None) => number,
-                _ => self.last_said()?,
-            },
+            None => {
+                let messages = self.messages(None)?;
+                match (self.newest_draft(&messages), &new.text) {
+                    (Some((number, draft)), Some(text)) if draft.contains(text.trim()) => number,
+                    (Some((number, _)), None) => number,
+                    // A changed draft of an opening, to which the participant has said nothing yet.
+                    (draft, _) => {
+                        let said = last_said(&messages).map(|message| message.number);
+                        let drafted = draft.map(|(number, _)| number);
+                        said.or(drafted).ok_or(StoreError::UnknownMessage { number: 0 })?
+                    }
+                }
+            }
         };
         let source = self.message(message)?;
         let own = match source.speaker {
@@ -342,18 +353,10 @@ impl Conversation {
         Ok((message, text))
     }
 
-    /// The newest draft that the assistant wrote in this session, with its message.
-    fn newest_draft(&self) -> Result<Option<(u64, String)>, ConversationError> {
-        let messages = self.messages(None)?;
+    /// The newest draft of the assistant among the messages of a session, with the number of its message.
+    pub fn newest_draft(&self, messages: &[ConversationMessage]) -> Option<(u64, String)> {
         let mut written = messages.iter().rev().filter(|message| message.speaker == Speaker::Assistant);
-        Ok(written.find_map(|message| Some((message.number, self.read_reply(message).draft?))))
-    }
-
-    /// The newest message of the participant in this session.
-    fn last_said(&self) -> Result<u64, ConversationError> {
-        let messages = self.messages(None)?;
-        let last = messages.iter().rev().find(|message| message.speaker == Speaker::Participant);
-        Ok(last.ok_or(StoreError::UnknownMessage { number: 0 })?.number)
+        written.find_map(|message| Some((message.number, self.record_of(message).draft?)))
     }
 
     /// Has a text judged by every action before sharing, and by the check of language.

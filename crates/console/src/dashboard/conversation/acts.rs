@@ -13,7 +13,7 @@ use larder_conversation::{ActionResult, Conversation, ConversationError};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::replies::{self, Act, Acted};
-use larder_store::ConversationRecord;
+use larder_store::{ConversationMessage, ConversationRecord};
 use larder_text::words::is_blank;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -35,15 +35,16 @@ pub async fn show(
     let conversation = open_conversation(&app, &caller, id, participant).await?;
     let content = blocking_conversation(move || {
         let record = app.conversations(&caller).show(conversation.id())?;
-        shown(&conversation, &record)
+        shown(&conversation, &record, &conversation.messages(None)?)
     });
     Ok(Html(content.await?.into_string()))
 }
 
-/// All panels. Blocks.
+/// All panels, with the messages of the session. Blocks.
 pub(super) fn shown(
     conversation: &Conversation,
     record: &ConversationRecord,
+    messages: &[ConversationMessage],
 ) -> Result<Markup, ConversationError> {
     let (session, state) = conversation.standing()?;
     let Some(stage) = state.stage(&conversation.kind().kind) else { return Ok(html! {}) };
@@ -56,7 +57,7 @@ pub(super) fn shown(
         (session_form(conversation))
     };
     Ok(html! {
-        (sharing::shown(conversation, record)?)
+        (sharing::shown(conversation, record, messages)?)
         (panel("acts-now", "What you can do now", content))
     })
 }

@@ -193,7 +193,9 @@ fn chat(
     given: Option<Markup>,
 ) -> Result<Markup, ConversationError> {
     let (id, participant) = (conversation.id(), conversation.participant());
-    let messages = with_status(conversation.messages(None)?);
+    let messages = conversation.messages(None)?;
+    let acts = acts::shown(conversation, record, &messages)?;
+    let messages = with_status(messages);
     let own = record.participants.iter().filter(|one| one.user == caller.store.user());
     let tools = html! {
         @for other in own.filter(|other| other.name != participant) {
@@ -222,7 +224,7 @@ fn chat(
             div {
                 (panel("chat", "Conversation", said))
                 @if let Some(given) = given { (given) }
-                div #acts { (acts::shown(conversation, record)?) }
+                div #acts { (acts) }
             }
             div #aside { (aside::shown(conversation, None)?) }
         }

@@ -14,7 +14,7 @@ use larder_conversation::{Conversation, ConversationError};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::replies::{self, Act, Acted};
-use larder_store::{ConversationRecord, Speaker};
+use larder_store::{ConversationMessage, ConversationRecord, Speaker};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -29,6 +29,7 @@ use crate::api::{Path, Problem, Query, ShareList, open_conversation};
 pub(super) fn shown(
     conversation: &Conversation,
     record: &ConversationRecord,
+    messages: &[ConversationMessage],
 ) -> Result<Markup, ConversationError> {
     let kind = &conversation.kind().kind;
     let others = conversation.others()?;
@@ -37,9 +38,11 @@ pub(super) fn shown(
     }
     let ShareList { given, received } = ShareList::read(conversation)?;
     let preview = conversation.preview()?;
-    let said = said(conversation)?;
+    let draft = conversation.newest_draft(messages).map(|(_, draft)| draft);
+    let has_source =
+        draft.is_some() || messages.iter().any(|message| message.speaker == Speaker::Participant);
     // What was given already is no longer a draft.
-    let draft = said.draft.filter(|draft| given.iter().all(|share| share.text != *draft));
+    let draft = draft.filter(|draft| given.iter().all(|share| share.text != *draft));
     let to = |rest: &str| address(conversation.id(), conversation.participant(), rest);
     let content = html! {
         p.muted { "Others get nothing of what is said here unless you share it: you see first what would go to whom, and confirm that." }
@@ -49,7 +52,7 @@ pub(super) fn shown(
         @if !given.is_empty() { h3 { "Shared by you" } (listed(&given)) }
         h3 { "Share something" }
         @if others.is_empty() { p.muted { "Nobody else takes part yet." } }
-        @else if !said.anything { p.muted { "Say something first; what you share comes from the conversation." } }
+        @else if !has_source { p.muted { "Say something first; what you share comes from the conversation." } }
         @else {
             form method="post" action=(to("/shares/preview")) {
                 label for="share-text" { "What you want to share" }
@@ -73,21 +76,6 @@ pub(super) fn shown(
     };
     let tools = html! { a href=(to("")) { "Look for news" } };
     Ok(panel_with_tools("sharing", "Sharing", tools, content))
-}
-
-/// What a participant may share from.
-struct Said {
-    anything: bool,
-    draft: Option<String>,
-}
-
-/// What was said in the session, and its newest draft.
-fn said(conversation: &Conversation) -> Result<Said, ConversationError> {
-    let messages = conversation.messages(None)?;
-    let mut replies = messages.iter().rev().filter(|message| message.speaker == Speaker::Assistant);
-    let draft = replies.find_map(|message| conversation.read_reply(message).draft);
-    let anything = draft.is_some() || messages.iter().any(|message| message.speaker == Speaker::Participant);
-    Ok(Said { anything, draft })
 }
 
 /// Who gets a text: the one other, or those who are ticked.
