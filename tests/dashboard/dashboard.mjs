@@ -878,7 +878,7 @@ for (const script of [true, false]) {
       await submitted(page, sharing.getByRole("button", { name: "Preview", exact: true }));
       const preview = page.locator("#preview");
       await preview.getByText("This cannot be shared as it is").waitFor();
-      yes((await preview.textContent()).includes("you never"), "the words of which the type warns are named");
+      yes((await preview.textContent()).includes("You never"), "the words of which the type warns are named");
       is(await preview.getByRole("button", { name: "Give exactly this" }).count(), 0, "what is stopped cannot be confirmed");
       is(await preview.locator("textarea").inputValue(), say.conflict.milder, "other words are suggested");
       await preview.locator("textarea").fill(say.conflict.draft);

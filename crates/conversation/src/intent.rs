@@ -1,5 +1,7 @@
 //! What a message says about memory itself, found by phrases before anything else (R4-7.1). Pure; knows no store.
 
+use std::ops::Range;
+
 use crate::kind::{Depth, Intent, IntentRules};
 
 /// The most words of a message that ` … ` in a phrase stands for.
@@ -73,42 +75,65 @@ pub fn find(rules: &IntentRules, message: &str) -> Found {
     }
 }
 
-/// Those of some phrases that a text says, in their order.
-pub(crate) fn phrases_in<'p>(phrases: &'p [String], text: &str) -> Vec<&'p str> {
-    let said = words(text);
-    phrases.iter().filter(|phrase| is_said(phrase, &[], &said)).map(String::as_str).collect()
+/// The parts of a text that phrases match, in the order of the phrases. A phrase with one of the words `not_with` right before
+/// it or in its gap does not count.
+pub(crate) fn matches_of<'t>(phrases: &[String], not_with: &[String], text: &'t str) -> Vec<&'t str> {
+    let (spans, said) = (word_spans(text).collect::<Vec<_>>(), words(text));
+    let not_with: Vec<String> = not_with.iter().flat_map(|word| words(word)).collect();
+    let places = phrases.iter().filter_map(|phrase| place_of(phrase, (&not_with, &not_with), &said));
+    places.map(|place| &text[spans[place.start].start..spans[place.end - 1].end]).collect()
 }
 
 fn says(intent: &Intent, said: &[String]) -> bool {
     let not_after: Vec<String> = intent.not_after.iter().flat_map(|word| words(word)).collect();
-    intent.phrases.iter().any(|phrase| is_said(phrase, &not_after, said))
+    intent.phrases.iter().any(|phrase| place_of(phrase, (&not_after, &[]), said).is_some())
 }
 
-fn is_said(phrase: &str, not_after: &[String], said: &[String]) -> bool {
+/// Which words say a phrase first, without one of the words `not_after` right before it or `not_within` its gaps.
+fn place_of(
+    phrase: &str,
+    (not_after, not_within): (&[String], &[String]),
+    said: &[String],
+) -> Option<Range<usize>> {
     let pieces: Vec<Vec<String>> = phrase.split('…').map(words).filter(|piece| !piece.is_empty()).collect();
-    let Some((first, rest)) = pieces.split_first() else { return false };
-    let mut starts = (0..said.len()).filter(|at| said[*at..].starts_with(first));
-    starts.any(|at| {
-        let is_denied = at > 0 && not_after.contains(&said[at - 1]);
-        !is_denied && follows(rest, &said[at + first.len()..])
+    let (first, rest) = pieces.split_first()?;
+    let mut starts = (0..said.len()).filter(|at| {
+        let is_denied = *at > 0 && not_after.contains(&said[at - 1]);
+        !is_denied && said[*at..].starts_with(first)
+    });
+    starts.find_map(|at| {
+        let behind = at + first.len();
+        Some(at..behind + following(rest, not_within, &said[behind..])?)
     })
 }
 
-/// Whether the pieces come in this order, each at most [`GAP_WORDS`] behind the one before.
-fn follows(pieces: &[Vec<String>], said: &[String]) -> bool {
-    let Some((first, rest)) = pieces.split_first() else { return true };
-    (0..=GAP_WORDS.min(said.len())).any(|skipped| {
-        said[skipped..].strip_prefix(first.as_slice()).is_some_and(|after| follows(rest, after))
+/// How many words there are to the end of these pieces, each at most [`GAP_WORDS`] behind the one before.
+fn following(pieces: &[Vec<String>], not_within: &[String], said: &[String]) -> Option<usize> {
+    let Some((first, rest)) = pieces.split_first() else { return Some(0) };
+    let gap = said.iter().take(GAP_WORDS).take_while(|word| !not_within.contains(word)).count();
+    (0..=gap).find_map(|skipped| {
+        let after = said[skipped..].strip_prefix(first.as_slice())?;
+        Some(skipped + first.len() + following(rest, not_within, after)?)
     })
 }
 
 /// Words in lower case, with one spelling of the apostrophe and without other punctuation.
 fn words(text: &str) -> Vec<String> {
-    let text = text.replace('’', "'").to_lowercase();
-    text.split(|c: char| !c.is_alphanumeric() && c != '\'')
-        .map(|word| word.trim_matches('\'').to_owned())
-        .filter(|word| !word.is_empty())
-        .collect()
+    word_spans(text).map(|span| text[span].replace('’', "'").to_lowercase()).collect()
+}
+
+/// Where the words of a text are.
+fn word_spans(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let is_outside = |c: char| !c.is_alphanumeric();
+    let mut end = 0;
+    text.split_inclusive(|c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '’')).filter_map(
+        move |piece| {
+            let start = end + piece.len() - piece.trim_start_matches(is_outside).len();
+            end += piece.len();
+            let word = piece.trim_matches(is_outside);
+            (!word.is_empty()).then(|| start..start + word.len())
+        },
+    )
 }
 
 #[cfg(test)]
@@ -161,6 +186,21 @@ mod tests {
         assert!(find(&rules(), "Please remember that I am allergic.").asks_to_remember);
         assert!(!find(&rules(), "I remember that day.").asks_to_remember);
         assert!(find(&rules(), "I remember that day; remember it for me").asks_to_remember, "another counts");
+    }
+
+    #[test]
+    fn what_phrases_match_is_shown_as_it_was_written() {
+        let phrases = ["you are … lazy", "you're … lazy", "i hate you"].map(str::to_owned);
+        let matched = |text| matches_of(&phrases, &["not".to_owned()], text);
+        assert_eq!(
+            matched("Éh! You are, honestly, so LAZY. I hate you!"),
+            ["You are, honestly, so LAZY", "I hate you"]
+        );
+        assert_eq!(matched("I know ‘you’re lazy’."), ["you’re lazy"]);
+        assert_eq!(matched("You are not lazy, and not you are lazy."), [""; 0]);
+        assert_eq!(matched("You are not lazy. You are lazy"), ["You are lazy"], "another counts");
+        assert_eq!(matched("you are lazy, not tired"), ["you are lazy"]);
+        assert_eq!(matched(""), [""; 0]);
     }
 
     #[test]

@@ -179,9 +179,12 @@ pub struct SafetyRules {
     pub tier: Option<String>,
     /// The recipe that judges whether a text attacks someone, before it is shared (R4-7.17).
     pub attacks: Option<String>,
-    /// Phrases that may attack someone, in the form of those of `intents`. The preview of a text that has one says so,
-    /// whatever the model says that judges it; it may be shared nevertheless.
+    /// Phrases that may attack someone, in the form of those of `intents`. The preview of a text that has one shows the words
+    /// that match, whatever the model says that judges it; it may be shared nevertheless.
     pub attack_phrases: Vec<String>,
+    /// Words such as `not` with which such a phrase does not count: right before it, or among the words that ` … ` stands
+    /// for.
+    pub attack_phrases_not_with: Vec<String>,
 }
 
 /// Ceilings on what is spent, in US dollars.

@@ -6,7 +6,8 @@ use futures::future::{BoxFuture, FutureExt};
 use larder_engine::executor::{ProgressObserver, SpendingOnly};
 use larder_engine::inputs::InputDocument;
 use larder_store::{
-    ConversationMessage, ConversationRecord, MemoryChange, MemoryFilter, MemoryKind, Speaker, StoreError, Track,
+    ConversationMessage, ConversationRecord, MemoryChange, MemoryFilter, MemoryKind, Speaker, StoreError,
+    Track,
 };
 use larder_text::hash::ContentHash;
 use larder_text::tokens::Counter;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::actions::ActionResult;
 use crate::conversation::{Conversation, Conversations};
 use crate::error::ConversationError;
-use crate::intent::phrases_in;
+use crate::intent::matches_of;
 use crate::kind::{Action, Block, Sight, Trigger};
 use crate::memory::Share;
 use crate::revise::last_said;
@@ -65,8 +66,8 @@ pub struct SharePreview {
     pub message: u64,
     /// What was judged of it.
     pub verdicts: Vec<Verdict>,
-    /// Words of it that the reader may take as an attack, though nothing stops it: phrases of the type, and what a judge
-    /// named without stopping the text.
+    /// Words of it that the reader may take as an attack, though nothing stops it: those that phrases of the type match, and
+    /// those that a judge named without stopping the text.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// What confirms exactly this text for exactly these. Only the newest preview can be confirmed.
@@ -304,9 +305,10 @@ impl Conversation {
     /// Words that the reader of a text may take as an attack. A verdict that stops it names its own.
     fn warnings(&self, text: &str, verdicts: &[Verdict]) -> Vec<String> {
         let named = verdicts.iter().filter(|verdict| !verdict.stops).flat_map(|verdict| &verdict.spans);
-        let phrases = phrases_in(&self.loaded.kind.safety.attack_phrases, text).into_iter();
+        let safety = &self.loaded.kind.safety;
+        let matched = matches_of(&safety.attack_phrases, &safety.attack_phrases_not_with, text).into_iter();
         let mut warnings: Vec<String> = Vec::new();
-        for words in phrases.map(str::to_owned).chain(named.cloned()) {
+        for words in matched.map(str::to_owned).chain(named.cloned()) {
             if !warnings.contains(&words) {
                 warnings.push(words);
             }

@@ -142,10 +142,14 @@ async fn what_attacks_is_stopped_before_it_is_shared_and_only_what_was_confirmed
         (stopped.verdicts[0].spans.as_slice(), stopped.verdicts[0].suggestion.as_str()),
         (&["idiot".to_owned()][..], "Please listen.")
     );
-    assert_eq!(stopped.warnings, ["you never", "you idiot"]);
+    assert_eq!(stopped.warnings, ["you never", "You idiot"], "its words, in the order of the phrases");
     assert!(ann.share(&stopped.confirm, &NoopObserver).await.is_err());
     let warned = ann.preview_share(&to_ben(Some("You never listen")), &NoopObserver).await.unwrap();
-    assert!(warned.may_be_shared() && warned.warnings == ["you never"], "by rule, whatever the judge says");
+    assert!(warned.may_be_shared() && warned.warnings == ["You never"], "by rule, whatever the judge says");
+    for harmless in ["I felt like an idiot.", "You are not lazy; we both want to grow up."] {
+        let preview = ann.preview_share(&to_ben(Some(harmless)), &NoopObserver).await.unwrap();
+        assert_eq!(preview.warnings, [""; 0], "{harmless}");
+    }
     let draft = ann.preview_share(&to_ben(None), &NoopObserver).await.unwrap();
     assert_eq!((draft.text.as_str(), draft.warnings.len()), ("I was scared that day.", 0));
     assert!(ann.share(&stopped.confirm, &NoopObserver).await.is_err(), "only the newest preview counts");

@@ -40,6 +40,11 @@ impl Check<'_> {
                 self.unheeded(&format!("/safety/{key}"), format!("nothing heeds `safety.{key}`"), help);
             }
         }
+        let key = "attack_phrases_not_with";
+        if !safety.attack_phrases_not_with.is_empty() && safety.attack_phrases.is_empty() {
+            let help = "add `attack_phrases`, or remove it";
+            self.unheeded(&format!("/safety/{key}"), format!("nothing heeds `safety.{key}`"), help);
+        }
     }
 
     fn unheeded(&mut self, pointer: &str, message: String, help: &str) {

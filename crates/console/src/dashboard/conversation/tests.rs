@@ -174,7 +174,7 @@ async fn a_preview_warns_of_what_attacks_and_suggests_other_words() {
     let (app, router, path) = talk_of("mediation", [reply("I hear you."), judged(false), judged(true)]).await;
     done(&app, &router, (&path, "messages", "ana"), "text=Hello").await;
     let page = done(&app, &router, (&path, "shares/preview", "ana"), "text=You+never+listen.&to=ben").await;
-    assert!(page.contains("may attack") && page.contains("you never</bdi>"), "by rule: {page}");
+    assert!(page.contains("may attack") && page.contains("You never</bdi>"), "by rule: {page}");
     assert!(page.contains("name=\"confirm\""), "what is warned of may be shared: {page}");
     let page = done(&app, &router, (&path, "shares/preview", "ana"), "text=Listen,+idiot.&to=ben").await;
     assert!(page.contains("This cannot be shared as it is") && !page.contains("name=\"confirm\""), "{page}");
