@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use larder_agent::turn::{HostError, TurnError};
 use larder_condense::CondenseError;
-use larder_conversation::ConversationError;
+use larder_conversation::{ConversationError, which_participant};
 use larder_engine::MissingRecipe;
 use larder_engine::config::ConfigError;
 use larder_engine::embedding::EmbeddingError;
@@ -104,9 +104,9 @@ impl From<ConversationError> for CliError {
         match error {
             ConversationError::Store(error) => Self::Store(error),
             ConversationError::Run(error) => Self::Run(error),
-            ConversationError::WhichParticipant { names } => Self::Fixable(format!(
-                "you take part in this conversation as {names}; say which is meant with `--as NAME`"
-            )),
+            ConversationError::WhichParticipant { names } => {
+                Self::Fixable(which_participant(&names, "with `--as NAME`"))
+            }
             error => Self::Fixable(error.to_string()),
         }
     }

@@ -6,6 +6,11 @@ use larder_store::StoreError;
 
 use crate::catalog::TypeError;
 
+/// Asks a user who takes part under several names to say which is meant, in the way of an interface.
+pub fn which_participant(names: &str, way: &str) -> String {
+    format!("you take part in this conversation as {names}; say which is meant {way}")
+}
+
 /// Why something in a conversation was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum ConversationError {
@@ -62,7 +67,7 @@ pub enum ConversationError {
         newest: u64,
     },
     /// The user takes part under several names.
-    #[error("you take part in this conversation as {names}; say which is meant in `participant`")]
+    #[error("{}", which_participant(names, "in `participant`"))]
     WhichParticipant {
         /// The names.
         names: String,

@@ -38,7 +38,7 @@ pub use self::actions::ActionResult;
 pub use self::budgets::{BudgetTuning, SessionBudgets, TunedBudget};
 pub use self::calls::{Breakers, CallEnd, TurnCall};
 pub use self::conversation::{ALONE, Conversation, Conversations, Reply, ReplyRecord, WindowRecord};
-pub use self::error::ConversationError;
+pub use self::error::{ConversationError, which_participant};
 pub use self::nearness::Nearness;
 pub use self::past::{Past, Person};
 pub use self::retrieve::RetrievedMessage;

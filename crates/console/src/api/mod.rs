@@ -31,7 +31,7 @@ use axum::response::IntoResponse;
 pub use conversations::{
     ActionInfo, ActionList, ConsentList, ConsentScope, ConversationTypeInfo, ListedMessage, MessageStatus,
     NewConversationBody, NewParticipant, RememberedFact, ReplyWindow, ShareList, begin_for,
-    blocking as blocking_conversation, open as open_conversation, remembered, types_of, with_status,
+    blocking as blocking_conversation, remembered, types_of, with_status,
 };
 pub use documents::{Hits, SearchParams, document, files_of_turn, place_in_turn, vault_path};
 pub use exchanges::{

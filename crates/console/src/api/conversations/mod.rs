@@ -219,7 +219,8 @@ pub fn types_of(app: &App) -> Vec<ConversationTypeInfo> {
 
 /// Begin a conversation
 ///
-/// Other users are invited: each takes part after accepting by `POST …/{id}/participants` with a key of their own.
+/// Other users are invited: each takes part after accepting by `POST …/{id}/participants` with a key of their own. With an
+/// operator's key, or where no key is required, they take part at once.
 #[utoipa::path(
     post, path = "/api/v1/conversations", tag = "conversations", request_body = NewConversationBody,
     responses(
@@ -237,7 +238,7 @@ pub async fn begin(
     Ok((StatusCode::CREATED, Answer(begun.await?)))
 }
 
-/// Begins a conversation for a caller, who invites other users. Blocks.
+/// Begins a conversation for a caller, who invites other users; those whom an operator names take part at once. Blocks.
 ///
 /// # Errors
 /// There is no such type, it does not allow that, or the store fails.
@@ -249,7 +250,7 @@ pub fn begin_for(
     let user = caller.store.user();
     let participant = |one: NewParticipant| (one.name, one.user.unwrap_or_else(|| user.to_owned()));
     let named = new.participants.into_iter().map(participant);
-    // Nobody takes part by another user's act.
+    // Nobody takes part by another user's act, except an operator's.
     let (own, others): (Vec<_>, Vec<_>) = named.partition(|(_, of)| caller.operator || of == user);
     app.conversations(caller).begin_inviting(&new.kind, &new.title, &own, &others)
 }

@@ -22,8 +22,8 @@ use serde_json::Value;
 use super::super::figures::name;
 use super::super::layout::PageError;
 use super::super::ui::{facts, panel};
-use super::{AsParams, address, page_of, sharing};
-use crate::api::{ActionInfo, ActionList, Path, Problem, Query, blocking_conversation, open_conversation};
+use super::{AsParams, address, open, page_of, sharing};
+use crate::api::{ActionInfo, ActionList, Path, Problem, Query, blocking_conversation};
 
 /// `/conversations/{id}/acts`: what the script puts below the chat after a reply.
 pub async fn show(
@@ -32,7 +32,7 @@ pub async fn show(
     Path(id): Path<String>,
     Query(AsParams { participant }): Query<AsParams>,
 ) -> Result<Html<String>, PageError> {
-    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let conversation = open(&app, &caller, id, participant).await?;
     let content = blocking_conversation(move || {
         let record = app.conversations(&caller).show(conversation.id())?;
         shown(&conversation, &record, &conversation.messages(None)?)
@@ -185,7 +185,7 @@ pub async fn act(
     form: Result<Form<ActionForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(ActionForm { action, text }) = form.map_err(Problem::from)?;
-    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let conversation = open(&app, &caller, id, participant).await?;
     let text = Some(text).filter(|text| !is_blank(text));
     let acted = replies::act(&app, &caller, conversation.clone(), Act::Action(action, text)).await?;
     let result = match acted {
@@ -227,7 +227,7 @@ pub async fn begin_session(
     form: Result<Form<SessionForm>, FormRejection>,
 ) -> Result<Redirect, PageError> {
     let Form(SessionForm { aside }) = form.map_err(Problem::from)?;
-    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let conversation = open(&app, &caller, id, participant).await?;
     let back = address(conversation.id(), conversation.participant(), "");
     conversation
         .begin_session(Some(aside.as_str()).filter(|aside| !aside.is_empty()))

@@ -16,10 +16,8 @@ use maud::{Markup, html};
 use super::super::figures::{counted, money, name, number, span};
 use super::super::layout::PageError;
 use super::super::ui::{Column, chip, facts, panel, table};
-use super::AsParams;
-use crate::api::{
-    Path, Query, RememberedFact, ReplyWindow, blocking_conversation, open_conversation, remembered,
-};
+use super::{AsParams, open};
+use crate::api::{Path, Query, RememberedFact, ReplyWindow, blocking_conversation, remembered};
 
 /// `/conversations/{id}/aside`: what the script puts next to the chat after a reply.
 pub async fn show(
@@ -28,7 +26,7 @@ pub async fn show(
     Path(id): Path<String>,
     Query(AsParams { participant }): Query<AsParams>,
 ) -> Result<Html<String>, PageError> {
-    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let conversation = open(&app, &caller, id, participant).await?;
     let shown = blocking_conversation(move || shown(&conversation, None)).await?;
     Ok(Html(shown.into_string()))
 }

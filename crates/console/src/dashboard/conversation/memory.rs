@@ -19,10 +19,9 @@ use serde::Deserialize;
 use super::super::figures::{moment, name};
 use super::super::layout::{NavItem, PageError, page};
 use super::super::ui::{chip, empty, heading, panel};
-use super::{AsParams, address};
+use super::{AsParams, address, open};
 use crate::api::{
-    ConsentList, ConsentScope, Path, Problem, Query, RememberedFact, blocking_conversation,
-    open_conversation, remembered,
+    ConsentList, ConsentScope, Path, Problem, Query, RememberedFact, blocking_conversation, remembered,
 };
 
 /// What a person agrees to, as the page shows it and as it is recorded.
@@ -44,7 +43,7 @@ pub async fn show(
     Path(id): Path<String>,
     Query(AsParams { participant }): Query<AsParams>,
 ) -> Result<Html<String>, PageError> {
-    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let conversation = open(&app, &caller, id, participant).await?;
     let content = blocking_conversation(move || {
         let (facts, consents) = (remembered(&conversation)?, ConsentList::read(&conversation)?);
         Ok(content(&conversation, &facts, &consents))
@@ -181,7 +180,7 @@ async fn changed(
     participant: Option<String>,
     change: impl FnOnce(&Conversation) -> Result<bool, larder_conversation::ConversationError> + Send + 'static,
 ) -> Result<Redirect, PageError> {
-    let conversation = open_conversation(app, caller, id, participant).await?;
+    let conversation = open(app, caller, id, participant).await?;
     let back = address(conversation.id(), conversation.participant(), "/memory");
     match blocking_conversation(move || change(&conversation)).await? {
         true => Ok(Redirect::to(&back)),
@@ -282,7 +281,7 @@ pub async fn forget_person(
     Path(id): Path<String>,
     Query(AsParams { participant }): Query<AsParams>,
 ) -> Result<Redirect, PageError> {
-    let person = open_conversation(&app, &caller, id, participant).await?.participant().to_owned();
+    let person = open(&app, &caller, id, participant).await?.participant().to_owned();
     let erasing =
         larder_engine::blocking::spawn(async move { app.conversations(&caller).forget(&person).await });
     erasing.await.map_err(|error| Problem::internal(&error))?.map_err(Problem::from)?;

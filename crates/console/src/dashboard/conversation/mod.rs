@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::extract::rejection::FormRejection;
+use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::{Extension, Form};
-use larder_conversation::{ALONE, Conversation, ConversationError};
+use larder_conversation::{ALONE, Conversation, ConversationError, which_participant};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_gateway::replies;
@@ -26,7 +27,7 @@ use super::layout::{NavItem, PageError, page};
 use super::ui::{Column, chip, empty, heading, panel, table};
 use crate::api::{
     ConversationTypeInfo, ListedMessage, MessageStatus, NewConversationBody, NewParticipant, Path, Problem,
-    Query, begin_for, blocking, blocking_conversation, open_conversation, types_of, with_status,
+    Query, begin_for, blocking, blocking_conversation, types_of, with_status,
 };
 
 pub use acts::{act, begin_session, show as acts};
@@ -53,6 +54,25 @@ fn address(id: &str, participant: &str, rest: &str) -> String {
     format!("/conversations/{id}{rest}?as={}", segment(participant))
 }
 
+/// The caller's side of a conversation, as the address of a page names it.
+async fn open(
+    app: &Arc<App>,
+    caller: &Caller,
+    id: String,
+    participant: Option<String>,
+) -> Result<Conversation, Problem> {
+    let (app, caller) = (Arc::clone(app), caller.clone());
+    let opening =
+        blocking_conversation(move || Ok(app.conversations(&caller).open(&id, participant.as_deref())));
+    opening.await?.map_err(|error| match error {
+        ConversationError::WhichParticipant { names } => {
+            let detail = which_participant(&names, "with `?as=NAME` in the address");
+            Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+        }
+        error => error.into(),
+    })
+}
+
 /// `/conversations`
 pub async fn list(
     State(app): State<Arc<App>>,
@@ -69,7 +89,7 @@ pub async fn list(
     let content = html! {
         (heading("Conversations", about, None))
         (invitations::shown(&invitations))
-        (panel("begin", "Begin a conversation", begin_form(&types)))
+        (panel("begin", "Begin a conversation", begin_form(&types, caller.operator)))
         (panel("all", "Yours", if records.is_empty() { none() } else { listed(&caller, &records) }))
     };
     Ok(page(&caller, NavItem::Conversations, "Conversations", &content))
@@ -79,7 +99,13 @@ fn none() -> Markup {
     empty("No conversations", "Those that you began, here, in a terminal or over HTTP, are listed here.")
 }
 
-fn begin_form(types: &[ConversationTypeInfo]) -> Markup {
+/// `is_operator`: whether others take part without being asked.
+fn begin_form(types: &[ConversationTypeInfo], is_operator: bool) -> Markup {
+    let others = if is_operator {
+        "NAME=USER lets another user take part at once."
+    } else {
+        "NAME=USER invites another user, who accepts under Conversations."
+    };
     html! {
         form.inline method="post" action="/conversations" {
             div {
@@ -91,7 +117,7 @@ fn begin_form(types: &[ConversationTypeInfo]) -> Markup {
             div {
                 label for="participants" { "Participants, with a comma between them" }
                 input #participants name="participants" value=(ALONE) aria-describedby="invites";
-                p.muted #invites { "NAME=USER invites another user, who sees it under Conversations." }
+                p.muted #invites { (others) }
             }
             button type="submit" { "Begin" }
         }
@@ -152,11 +178,17 @@ pub async fn begin(
             NewParticipant { name: name.trim().to_owned(), user: user.map(|user| user.trim().to_owned()) }
         })
         .collect();
-    let own = participants.iter().find(|one| one.user.is_none());
-    let first = own.map_or(ALONE, |one| one.name.as_str()).to_owned();
+    let named: Vec<String> = participants.iter().map(|one| one.name.clone()).collect();
     let new = NewConversationBody { kind, title: String::new(), participants };
+    let user = caller.store.user().to_owned();
     let begun = blocking_conversation(move || begin_for(&app, &caller, new)).await?;
-    Ok(Redirect::to(&address(&begun.id, &first, "")))
+    let own = begun.participants.iter().filter(|one| one.user == user);
+    let first = own.min_by_key(|one| named.iter().position(|name| *name == one.name));
+    Ok(match first {
+        Some(own) => Redirect::to(&address(&begun.id, &own.name, "")),
+        // An operator may begin a conversation of others alone.
+        None => Redirect::to("/conversations"),
+    })
 }
 
 /// `/conversations/{id}`
@@ -166,7 +198,7 @@ pub async fn one(
     Path(id): Path<String>,
     Query(AsParams { participant }): Query<AsParams>,
 ) -> Result<Html<String>, PageError> {
-    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let conversation = open(&app, &caller, id, participant).await?;
     page_of(app, caller, conversation, None).await
 }
 
@@ -266,7 +298,7 @@ pub async fn say(
     form: Result<Form<SayForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(SayForm { text }) = form.map_err(Problem::from)?;
-    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let conversation = open(&app, &caller, id, participant).await?;
     let back = address(conversation.id(), conversation.participant(), "");
     let started = larder_engine::blocking::run(move || {
         let number = conversation.post(&text, None)?.number;

@@ -22,8 +22,8 @@ use super::super::figures::{moment, name};
 use super::super::layout::PageError;
 use super::super::ui::{chip, panel_with_tools};
 use super::acts::{after, title};
-use super::{AsParams, address};
-use crate::api::{Path, Problem, Query, ShareList, open_conversation};
+use super::{AsParams, address, open};
+use crate::api::{Path, Problem, Query, ShareList};
 
 /// The panel; nothing where participants see nothing of each other, or there is nobody else. Blocks.
 pub(super) fn shown(
@@ -185,7 +185,7 @@ pub async fn preview(
     form: Result<Form<Vec<(String, String)>>, FormRejection>,
 ) -> Result<Redirect, PageError> {
     let Form(fields) = form.map_err(Problem::from)?;
-    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let conversation = open(&app, &caller, id, participant).await?;
     let back = address(conversation.id(), conversation.participant(), "") + "#preview";
     replies::act(&app, &caller, conversation, Act::Preview(named(fields))).await?;
     Ok(Redirect::to(&back))
@@ -206,7 +206,7 @@ pub async fn share(
     form: Result<Form<ConfirmForm>, FormRejection>,
 ) -> Result<Response, PageError> {
     let Form(ConfirmForm { confirm }) = form.map_err(Problem::from)?;
-    let conversation = open_conversation(&app, &caller, id, participant).await?;
+    let conversation = open(&app, &caller, id, participant).await?;
     let result = match replies::act(&app, &caller, conversation.clone(), Act::Share(confirm)).await? {
         Acted::Shared(shared) => shared.result,
         Acted::Action(_) | Acted::Preview(_) => None,

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::header::LOCATION;
 use axum::http::{Request, StatusCode};
-use larder_testkit::gateway::{TestApp, ask, get, post, read};
+use larder_testkit::gateway::{TestApp, ask, ask_with_key, get, post, read};
 use larder_testkit::scripted::{Act, text};
 
 use super::*;
@@ -125,6 +125,36 @@ async fn an_invitation_is_accepted_or_declined_by_the_person_at_the_browser() {
         let (_, _, list) = as_ben(get("/conversations")).await;
         assert!(!list.contains("Invitations") && list.contains(&id) == to_conversation, "{act}: {list}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_begins_is_led_to_a_page_that_exists_and_is_told_how_others_take_part() {
+    let (app, router, path) = talk().await;
+    for (people, shown) in [
+        ("Ann%3Da,Ben", "?as=Ann"),
+        ("Zoe,Ben%3Da", "?as=Zoe"),
+        ("Ann%3Db,Ben%3Da", "?as=Ben"),
+        ("", "?as=user"),
+        ("Ann%3Db,Ben%3Dc", "/conversations"),
+    ] {
+        let new = format!("type=chat&participants={people}");
+        let (_, to, page) = sent(&app, &router, post("/conversations", FORM, &new)).await;
+        assert!(to.ends_with(shown), "{people}: {to} {page}");
+        assert_eq!(sent(&app, &router, get(&to)).await.0, StatusCode::OK, "{people}: {to}");
+    }
+    let (_, _, list) = sent(&app, &router, get("/conversations")).await;
+    assert!(list.contains("NAME=USER lets another user take part at once."), "{list}");
+    let (_, _, list) = read(ask_with_key(&app, &router, "a", get("/conversations")).await).await;
+    assert!(list.contains("NAME=USER invites another user, who accepts under Conversations."), "{list}");
+
+    let (status, _, page) = sent(&app, &router, get(&path)).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        page.contains(
+            "you take part in this conversation as ana and ben; say which is meant with `?as=NAME`"
+        ),
+        "{page}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
