@@ -850,11 +850,11 @@ check("a conversation is led without scripts, too", () =>
     yes((await page.locator("#aside").textContent()).includes("Frustration"), "with what was sent next to it");
   }));
 
-// Begins a mediation of two and leads Ann's side as far as a draft; the browser may have its script or not.
-async function mediate(page) {
+// Begins a mediation and leads Ann's side as far as a draft; the browser may have its script or not.
+async function mediate(page, type = "mediation", people = "Ann, Ben") {
   await open(page, "/conversations");
-  await page.getByLabel("Type").selectOption("mediation");
-  await page.getByLabel("Participants").fill("Ann, Ben");
+  await page.getByLabel("Type").selectOption(type);
+  await page.getByLabel("Participants").fill(people);
   await submitted(page, page.getByRole("button", { name: "Begin", exact: true }));
   await submitted(page, page.getByRole("button", { name: "Let the assistant begin" }));
   await page.locator("#messages").getByText(say.conflict.welcome).waitFor();
@@ -909,6 +909,40 @@ for (const script of [true, false]) {
       yes(true, "an aside is begun");
     }));
 }
+
+check("a mediation of three keeps who is left out", () =>
+  withPage({}, async (page) => {
+    await mediate(page, "family", "Ann, Ben, Carl");
+    const answered = async () => {
+      const replies = await page.locator("#messages .reply").count();
+      await page.locator("#text").fill(say.conflict.private);
+      await page.getByRole("button", { name: "Send" }).click();
+      await until(page, "a reply", (count) => document.querySelectorAll("#messages .reply").length > count, replies);
+      await until(page, "it is complete", () => !document.querySelector("[data-converse] button").disabled);
+    };
+    const sharing = shared(page);
+    await sharing.getByLabel("Carl").uncheck();
+    await page.getByLabel("Where").selectOption("inner_work");
+    await answered();
+    const carl = page.locator("#share-to-Carl");
+    yes(!(await carl.isChecked()) && (await page.locator("#share-to-Ben").isChecked()), "a reply ticks nobody again");
+    is(await page.getByLabel("Where").inputValue(), "inner_work", "and selects nothing else");
+
+    await submitted(page, sharing.getByRole("button", { name: "Preview", exact: true }));
+    const preview = page.locator("#preview");
+    await preview.getByText("Change it").click();
+    await preview.getByLabel("Ben").uncheck();
+    await preview.getByLabel("Carl").check();
+    await answered();
+    yes(await preview.getByLabel("Carl").isVisible(), "what is open stays open");
+    await preview.locator("textarea").fill(say.conflict.milder);
+    await submitted(page, preview.getByRole("button", { name: "Preview this instead" }));
+    await preview.getByRole("button", { name: "Give exactly this to Carl" }).waitFor();
+    is(await preview.getByRole("button", { name: "Ben" }).count(), 0, "it goes to those who are ticked");
+    await page.reload();
+    await preview.getByText("Change it").click();
+    yes(!(await preview.getByLabel("Ben").isChecked()), "who was left out of a preview is not ticked to change it");
+  }));
 
 const pages = () => [
   ["/", "overview"],
@@ -1026,7 +1060,10 @@ const PROOFS = [
   ["a conversation type is tried, with what was sent next to it", SCRIPT, "if (!read.ok) return;", "return;"],
   ["a mediation of two is led in the browser", SCRIPT, "data.draft && data.draft !== data.text", "false"],
   ["a mediation of two is led in the browser", PAGE, /name="confirm" value="[^"]*"/, 'name="confirm" value="0"'],
-  ["a mediation of two is led without scripts, too", PAGE, 'name="action" value="begin"', 'name="action" value="invite"'],
+  ["a mediation of three keeps who is left out", SCRIPT, 'checked: "defaultChecked"', ""],
+  ["a mediation of three keeps who is left out", SCRIPT, 'open: ""', ""],
+  ["a mediation of three keeps who is left out", PAGE, /(id="change-to-Ben"[^>]*?)>/, "$1 checked>"],
+  ["a mediation of two is led without scripts, too", PAGE, 'value="inner_work"', 'value="inner_thoughts"'],
   ["updates pause, and leave what is in use alone", SCRIPT, "|| paused", ""],
   ["updates pause, and leave what is in use alone", SCRIPT, "|| piece.contains(document.activeElement)", ""],
   ["updates pause, and leave what is in use alone", SCRIPT, 'root.addEventListener("focusout"', 'root.addEventListener("nothing"'],

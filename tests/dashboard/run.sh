@@ -56,6 +56,9 @@ touch "$record"
 PROJECT=$scratch/project LARDER_HOME=$scratch/home
 cp -r project "$PROJECT"
 sed "s/UPSTREAM/$upstream/" larder.toml >"$PROJECT/larder.toml"
+mkdir "$PROJECT/conversations"
+sed 's/^name: mediation/name: family/; s/^  most: 2/  most: 3/' \
+    ../../cookbook/conversations/mediation.yaml >"$PROJECT/conversations/family.yaml"
 node --input-type=module -e '
 import { writeFileSync } from "node:fs";
 const say = await import(process.argv[1]);

@@ -102,17 +102,22 @@ async function* eventsOf(reply) {
   }
 }
 
-// Reads a piece of a conversation's page again. What somebody is writing in it stays.
+// What a person changes in an element, and what it was at first. Without the latter it always counts as changed.
+const CHANGES = { value: "defaultValue", checked: "defaultChecked", open: "" };
+
+// Reads a piece of a conversation's page again. What somebody has written, ticked, selected or opened in it stays.
 async function renew(id, address) {
   const piece = document.getElementById(id);
   const read = await fetch(address);
   if (!read.ok) return;
   const html = await read.text();
-  const typed = [...piece.querySelectorAll("textarea, input[id]")].filter((field) => field.value !== field.defaultValue);
+  const changes = [...piece.querySelectorAll("textarea[id], input[id], select[id], details[id]")].flatMap((each) =>
+    Object.entries(CHANGES).flatMap(([key, first]) => (key in each && each[key] !== each[first] ? [[each.id, key, each[key]]] : [])),
+  );
   piece.innerHTML = html;
-  for (const { id, value } of typed) {
-    const field = document.getElementById(id);
-    if (field) field.value = value;
+  for (const [id, key, value] of changes) {
+    const element = document.getElementById(id);
+    if (element) element[key] = value;
   }
 }
 

@@ -18,7 +18,7 @@ use larder_store::{ConversationMessage, ConversationRecord, Speaker};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::super::figures::{moment, name};
+use super::super::figures::{moment, name, segment};
 use super::super::layout::PageError;
 use super::super::ui::{chip, panel_with_tools};
 use super::acts::{after, title};
@@ -43,6 +43,8 @@ pub(super) fn shown(
         draft.is_some() || messages.iter().any(|message| message.speaker == Speaker::Participant);
     // What was given already is no longer a draft.
     let draft = draft.filter(|draft| given.iter().all(|share| share.text != *draft));
+    // Who was left out of the preview that waits is not ticked again.
+    let ticked = preview.as_ref().map(|preview| &preview.to).filter(|to| !to.is_empty()).unwrap_or(&others);
     let to = |rest: &str| address(conversation.id(), conversation.participant(), rest);
     let content = html! {
         p.muted { "Others get nothing of what is said here unless you share it: you see first what would go to whom, and confirm that." }
@@ -58,7 +60,7 @@ pub(super) fn shown(
                 label for="share-text" { "What you want to share" }
                 @if draft.is_some() { p.muted { "This is the assistant's draft. Change it as you like." } }
                 textarea #share-text name="text" rows="4" required { (draft.unwrap_or_default()) }
-                (recipients(&others))
+                (recipients("share", &others, ticked))
                 button type="submit" { "Preview" }
             }
             @for purpose in conversation.purposes()? {
@@ -78,14 +80,21 @@ pub(super) fn shown(
     Ok(panel_with_tools("sharing", "Sharing", tools, content))
 }
 
-/// Who gets a text: the one other, or those who are ticked.
-fn recipients(others: &[String]) -> Markup {
+/// Who gets the text of a form: the one other, or those who are ticked. The script keeps ticks by their ids, which are made of
+/// names: by numbers, the tick of one could become another's when someone joins.
+fn recipients(form: &str, others: &[String], ticked: &[String]) -> Markup {
     html! {
         @match others {
             [only] => { input type="hidden" name="to" value=(only); }
             others => fieldset {
                 legend { "Who gets it" }
-                @for other in others { label.choice { input type="checkbox" name="to" value=(other) checked; " " (name(other)) } }
+                @for other in others {
+                    label.choice {
+                        input id={ (form) "-to-" (segment(other)) } type="checkbox" name="to" value=(other)
+                            checked[ticked.contains(other)];
+                        " " (name(other))
+                    }
+                }
             }
         }
     }
@@ -125,14 +134,14 @@ fn previewed(conversation: &Conversation, preview: &SharePreview, others: &[Stri
                     button type="submit" { "Give exactly this to " (name(&goes)) }
                 }
             }
-            details open[!preview.may_be_shared()] {
+            details #change open[!preview.may_be_shared()] {
                 summary { "Change it" }
                 form method="post" action=(to("/shares/preview")) {
                     label for="change-text" { @if suggested.is_some() { "A suggestion, which you can change" } @else { "The text" } }
                     textarea #change-text name="text" rows="4" required { (suggested.unwrap_or(&preview.text)) }
                     @match &preview.purpose {
                         Some(purpose) => { input type="hidden" name="purpose" value=(purpose); }
-                        None => { (recipients(others)) }
+                        None => { (recipients("change", others, &preview.to)) }
                     }
                     button.secondary type="submit" { "Preview this instead" }
                 }

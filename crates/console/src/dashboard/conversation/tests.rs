@@ -212,6 +212,37 @@ async fn a_preview_warns_of_what_attacks_and_suggests_other_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_was_left_out_of_a_preview_is_not_ticked_again() {
+    let project = tempfile::tempdir().unwrap();
+    let types = project.path().join("conversations");
+    std::fs::create_dir(&types).unwrap();
+    let cookbook = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("../../cookbook/conversations");
+    let mediation = std::fs::read_to_string(cookbook.join("mediation.yaml")).unwrap();
+    let family = mediation.replace("name: mediation", "name: family").replace("most: 2", "most: 3");
+    std::fs::write(types.join("family.yaml"), family).unwrap();
+    let fine = r#"{"attacks": false, "spans": [], "suggestion": ""}"#.to_owned();
+    let said = [reply("I hear you."), fine].map(|words| Act::Say(Ok(text(&words))));
+    let app = TestApp::of_project(project.path(), said);
+    let router = super::super::router(Arc::clone(&app.app));
+    let begin = post("/conversations", FORM, "type=family&participants=Ann,Ben,Carl");
+    let (_, to, page) = sent(&app, &router, begin).await;
+    let path = to.strip_suffix("?as=Ann").unwrap_or_else(|| panic!("{to}: {page}"));
+    let page = done(&app, &router, (path, "messages", "Ann"), "text=Hello").await;
+    let ticked = |page: &str, id: &str| {
+        let tick = page.split("<input ").find(|rest| rest.contains(&format!("id=\"{id}\""))).unwrap();
+        tick.split('>').next().unwrap().contains("checked")
+    };
+    assert!(ticked(&page, "share-to-Ben") && ticked(&page, "share-to-Carl"), "{page}");
+    let page = done(&app, &router, (path, "shares/preview", "Ann"), "text=Hi&to=Ben").await;
+    for form in ["share", "change"] {
+        assert!(ticked(&page, &format!("{form}-to-Ben")), "{form}: {page}");
+        assert!(!ticked(&page, &format!("{form}-to-Carl")), "{form}: {page}");
+    }
+    let nobody = sent(&app, &router, post(&format!("{path}/shares/preview?as=Ann"), FORM, "text=Hi")).await;
+    assert!(nobody.0 == StatusCode::UNPROCESSABLE_ENTITY && nobody.2.contains("who get it"), "{}", nobody.2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_comparison_runs_once_both_released_and_shows_each_what_is_about_them() {
     let pair = |about: &str| {
         format!(
