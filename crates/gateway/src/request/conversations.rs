@@ -206,7 +206,8 @@ fn refused(problem: &Problem) -> RequestError {
     let (class, outcome) = match status {
         StatusCode::NOT_FOUND => ("not_found", Outcome::Invalid),
         StatusCode::TOO_MANY_REQUESTS => ("budget_exceeded", Outcome::Refused),
-        StatusCode::PAYLOAD_TOO_LARGE => ("context_length_exceeded", Outcome::Refused),
+        // What providers answer where a prompt does not fit.
+        StatusCode::PAYLOAD_TOO_LARGE => return RequestError::too_long(problem.detail.clone()),
         StatusCode::SERVICE_UNAVAILABLE => ("overloaded", Outcome::Refused),
         StatusCode::GATEWAY_TIMEOUT => ("upstream_timeout", Outcome::UpstreamFailed),
         StatusCode::BAD_GATEWAY => ("upstream_failed", Outcome::UpstreamFailed),
