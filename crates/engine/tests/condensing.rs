@@ -118,16 +118,16 @@ async fn good_summaries_are_taken_and_say_who_wrote_them() {
 #[tokio::test]
 async fn the_second_time_comes_from_the_cache() {
     // One chunk: the shares of several differ with the tokens of the pointer, which the key of the store decides.
-    let (shop, words) = (answering(|_| "The council talked about the bridge. ".repeat(20)), prose(50));
-    let (first, tally) = shop.condense(&words, ContentType::Prose, 300).await;
+    let (shop, words) = (answering(|_| "The council talked about the bridge. ".repeat(8)), prose(14));
+    let (first, tally) = shop.condense(&words, ContentType::Prose, 150).await;
     assert_eq!(tally.calls, 1);
-    let (second, tally) = shop.condense(&words, ContentType::Prose, 300).await;
+    let (second, tally) = shop.condense(&words, ContentType::Prose, 150).await;
     assert_eq!(first, second);
     assert_eq!((tally.calls, tally.cached, tally.renditions), (0, 1, 1));
-    let (_, other) = shop.condense(&words, ContentType::Prose, 280).await;
+    let (_, other) = shop.condense(&words, ContentType::Prose, 140).await;
     assert_eq!((other.calls, other.cached), (0, 0), "a chunk's summary serves for less room");
     let pins = ["The council met in the old hall".to_owned()];
-    let (_, other) = shop.condense_with(&words, ContentType::Prose, 300, &pins).await;
+    let (_, other) = shop.condense_with(&words, ContentType::Prose, 150, &pins).await;
     assert!(other.calls > 0, "so are other pins");
 }
 
