@@ -1,5 +1,6 @@
 //! Why something in a conversation was not done.
 
+use larder_core::recipe::own_slots::QUERY as MESSAGE;
 use larder_engine::embedding::EmbeddingError;
 use larder_engine::executor::RunError;
 use larder_store::StoreError;
@@ -119,4 +120,18 @@ pub enum ConversationError {
         /// Its key in the type.
         key: &'static str,
     },
+}
+
+impl ConversationError {
+    /// Why a message got no reply: where it would fit if it were shorter, it is the message that is too long.
+    pub(crate) fn of_reply(error: RunError) -> Self {
+        let RunError::Refused { receipt, .. } = &error else { return error.into() };
+        let refusal = receipt.receipt.refused.as_ref();
+        let over = refusal.map_or(0, |refusal| refusal.deficit);
+        let mut parts = refusal.into_iter().flat_map(|refusal| &refusal.parts);
+        match parts.any(|(part, tokens)| part == MESSAGE && *tokens >= over) {
+            true => Self::TooLong { over, model: receipt.model.clone() },
+            false => error.into(),
+        }
+    }
 }

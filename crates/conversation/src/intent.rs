@@ -118,7 +118,7 @@ fn following(pieces: &[Vec<String>], not_within: &[String], said: &[String]) -> 
 }
 
 /// Words in lower case, with one spelling of the apostrophe and without other punctuation.
-fn words(text: &str) -> Vec<String> {
+pub(crate) fn words(text: &str) -> Vec<String> {
     word_spans(text).map(|span| text[span].replace('’', "'").to_lowercase()).collect()
 }
 

@@ -8,7 +8,6 @@ use std::time::Instant;
 use futures::future::{BoxFuture, FutureExt};
 use larder_core::pack::Receipt;
 use larder_core::recipe::Recipe;
-use larder_core::recipe::own_slots::QUERY as MESSAGE;
 use larder_engine::executor::{Meter, ProgressObserver, RunError, RunOutcome, Spending, SpendingOnly};
 use larder_engine::inputs::{BudgetLimits, InputDocument, RunInput};
 use larder_engine::routing::RouteInput;
@@ -194,7 +193,7 @@ impl Conversation {
             (input.limits, prepared.record.revision) = (BudgetLimits::default(), 0);
             ended = engine.run(&prepared.recipe, &input, &pieces).await;
         }
-        let outcome = ended.map_err(refused_for_message)?;
+        let outcome = ended.map_err(ConversationError::of_reply)?;
         calls.push(TurnCall::new(REPLY, &outcome));
         let mut said = Said {
             calls,
@@ -466,18 +465,6 @@ pub(crate) fn past(message: &ConversationMessage) -> PastMessage {
 pub(crate) fn line(number: u64, role: Role, text: &str) -> String {
     let who = if role == Role::Assistant { "Assistant" } else { "User" };
     format!("[{number}] {who}: {}", crate::blocks::plain(text))
-}
-
-/// The error of a reply that was refused: where it would fit with a shorter message, it is the message that is too long.
-fn refused_for_message(error: RunError) -> ConversationError {
-    let RunError::Refused { receipt, .. } = &error else { return error.into() };
-    let refusal = receipt.receipt.refused.as_ref();
-    let over = refusal.map_or(0, |refusal| refusal.deficit);
-    let mut parts = refusal.into_iter().flat_map(|refusal| &refusal.parts);
-    match parts.any(|(part, tokens)| part == MESSAGE && *tokens >= over) {
-        true => ConversationError::TooLong { over, model: receipt.model.clone() },
-        false => error.into(),
-    }
 }
 
 fn documents(blocks: &[Block]) -> Vec<InputDocument> {

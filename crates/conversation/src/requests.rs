@@ -2,16 +2,20 @@
 //! remembered as far as the person's consent reaches; of what is to be forgotten, the facts are erased that the request
 //! names. What became of it is said with the next reply.
 
+use std::collections::BTreeSet;
+
 use larder_engine::executor::{ProgressObserver, RunOutcome};
 use larder_engine::inputs::{InputDocument, RunInput};
 use larder_store::{ConversationMessage, MemoryChange};
 use larder_text::tokens::Counter;
+use larder_text::words::is_stop_word;
 use serde::Deserialize;
 
 use crate::background::AfterReply;
 use crate::conversation::Conversation;
 use crate::error::ConversationError;
-use crate::kind::Block;
+use crate::intent;
+use crate::kind::{Block, Intent};
 use crate::memory::{Fact, FactScope, Request, Shown};
 use crate::reply::{line, past};
 
@@ -27,6 +31,8 @@ const NO_STATEMENT: &str = "Nothing was remembered: the message does not say wha
                             Sam.\"";
 /// The newest messages before the request, for what "this" refers to.
 const MESSAGES_BEFORE: usize = 6;
+/// Characters by which two forms of a word are the same.
+const STEM: usize = 4;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,7 +95,7 @@ impl Conversation {
         let given = [(Block::Messages, before.as_str()), (Block::Facts, &facts.join("\n"))];
         let read = self.ask(after, formatter, &message.text, &given, &held, observer).await?;
         let asked: Asked = serde_json::from_value(read.output).unwrap_or_default();
-        let text = asked.text.trim();
+        let text = told(asked.text.trim(), &message.text, &self.loaded.kind.intents.memory_request);
         match asked.action {
             Wish::None => return self.settle(after, None, NO_REQUEST.to_owned()).await,
             Wish::Forget => {
@@ -215,5 +221,46 @@ impl Conversation {
         }
         self.all.store().memory().apply(&change)?;
         Ok(memory.limit_profile()?)
+    }
+}
+
+/// What a model wrote of a request, or the person's own words where it wrote something else: where no word of it is one of
+/// the message, apart from those that ask.
+fn told<'t>(written: &'t str, message: &'t str, asking: &Intent) -> &'t str {
+    let asks: BTreeSet<String> = asking.phrases.iter().flat_map(|phrase| intent::words(phrase)).collect();
+    let stems = |text: &str| -> BTreeSet<String> {
+        let words = intent::words(text).into_iter();
+        let telling =
+            words.filter(|word| !asks.contains(word) && !word.contains('\'') && !is_stop_word(word));
+        telling.map(|word| word.chars().take(STEM).collect()).collect()
+    };
+    let said = stems(message);
+    // "Remember this" points to what was said before.
+    if written.is_empty() || said.is_empty() || !said.is_disjoint(&stems(written)) {
+        return written;
+    }
+    message.trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_request_does_not_say_is_not_remembered_in_its_place() {
+        let asking = Intent { phrases: vec!["remember that".to_owned()], ..Intent::default() };
+        let message = "Please remember that I live in Graz";
+        for written in ["The user lives in Graz.", "User is living there.", ""] {
+            assert_eq!(told(written, message, &asking), written);
+        }
+        for written in
+            ["You cannot see the order, but you know when it is due.", "I'm glad to remember that."]
+        {
+            assert_eq!(told(written, message, &asking), message, "{written}");
+        }
+        assert_eq!(
+            told("The order is due on Friday.", "Remember that!", &asking),
+            "The order is due on Friday."
+        );
     }
 }

@@ -222,7 +222,7 @@ impl Conversation {
             let held = held.ok_or(ConversationError::NotConfirmed)?;
             if !held.may_be_shared() {
                 let help = "a judge stops it as it is; change the text, and preview that".to_owned();
-                return Err(ConversationError::NoAction { name: SHARE.to_owned(), help });
+                return Err(not_shared(help));
             }
             let counter = Counter::cl100k();
             let purpose = held.purpose.as_deref();
@@ -325,11 +325,16 @@ impl Conversation {
                 match (self.newest_draft(&messages), &new.text) {
                     (Some((number, draft)), Some(text)) if draft.contains(text.trim()) => number,
                     (Some((number, _)), None) => number,
+                    // What was said last was said to the assistant alone, and is offered to nobody by itself.
+                    (None, None) => {
+                        return Err(not_shared("there is no draft in this session: give the text"));
+                    }
                     // A changed draft of an opening, to which the participant has said nothing yet.
-                    (draft, _) => {
+                    (draft, Some(_)) => {
                         let said = last_said(&messages).map(|message| message.number);
                         let drafted = draft.map(|(number, _)| number);
-                        said.or(drafted).ok_or(StoreError::UnknownMessage { number: 0 })?
+                        said.or(drafted)
+                            .ok_or_else(|| not_shared("say something first: what is shared comes from it"))?
                     }
                 }
             }
@@ -350,7 +355,7 @@ impl Conversation {
                 "the text has {} characters, and at most {most} can be given at once; name the part that matters as `text`",
                 text.chars().count()
             );
-            return Err(ConversationError::NoAction { name: SHARE.to_owned(), help });
+            return Err(not_shared(help));
         }
         Ok((message, text))
     }
@@ -390,12 +395,16 @@ impl Conversation {
             let outcome = self.act_alone(name, recipe, (about, documents), stage, &quiet).await?;
             self.charge(name, stage, &outcome, Vec::new())?;
             let judged: Result<Judged, _> = serde_json::from_value(outcome.output);
-            let Judged { attacks, spans, suggestion } = judged.map_err(|_| ConversationError::NoAction {
-                name: SHARE.to_owned(),
-                help: format!("`{name}` gave no verdict, without which nothing is shared; try again"),
+            let Judged { attacks, spans, suggestion } = judged.map_err(|_| {
+                not_shared(format!("`{name}` gave no verdict, without which nothing is shared; try again"))
             })?;
             verdicts.push(Verdict { by: name.to_owned(), stops: attacks, spans, suggestion });
         }
         Ok(verdicts)
     }
+}
+
+/// Why nothing is shared, and what to do.
+fn not_shared(help: impl Into<String>) -> ConversationError {
+    ConversationError::NoAction { name: SHARE.to_owned(), help: help.into() }
 }

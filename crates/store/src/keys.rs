@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::pointers::to_sql;
 use crate::store::Store;
@@ -23,7 +23,7 @@ pub use budgets::{DaySpend, RESERVATION_LIFETIME, Reservation, ReserveOutcome, S
 const ID_BYTES: usize = 6;
 
 /// What a key is called and found by: 12 lower-case hexadecimal digits. Not a secret.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct KeyId(String);
 
 impl KeyId {
@@ -55,12 +55,6 @@ impl FromStr for KeyId {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         (digits && text.len() == 2 * ID_BYTES).then(|| Self(text.to_owned())).ok_or(ParseKeyIdError)
-    }
-}
-
-impl Serialize for KeyId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
     }
 }
 

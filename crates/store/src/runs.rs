@@ -21,7 +21,7 @@ pub(crate) const NEWEST: &str = "
     ORDER BY seq DESC LIMIT ?4";
 
 /// The id of a run: a UUID of version 7 in lower case.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct RunId(String);
 
 impl RunId {
@@ -66,12 +66,6 @@ impl FromStr for RunId {
         let groups: Vec<_> = text.split('-').map(str::len).collect();
         let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'));
         (digits && groups == [8, 4, 4, 4, 12]).then(|| Self(text.to_owned())).ok_or(ParseRunIdError)
-    }
-}
-
-impl Serialize for RunId {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
     }
 }
 
