@@ -1,13 +1,14 @@
 //! `larder converse`: a conversation of a type in the terminal.
 
+mod show;
+
 use std::process::ExitCode;
 
 use larder_conversation::actions::OPEN;
-use larder_conversation::sharing::{NewShare, SharePreview};
-use larder_conversation::{ALONE, ActionResult, Conversation, Conversations, Reply};
+use larder_conversation::sharing::NewShare;
+use larder_conversation::{ALONE, Conversation, Conversations, Reply};
 use larder_core::output::OutputEvent;
 use larder_engine::executor::{ProgressObserver, RunReceipt};
-use larder_text::words::counted;
 
 use super::jobs;
 use crate::args::{ConverseArgs, Format};
@@ -138,7 +139,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
                 waiting.unwrap_or_else(&mut failed);
                 match conversation.say(line, &printer).await {
                     Ok(reply) => {
-                        print(&conversation, &reply, is_plain)?;
+                        show::reply(&conversation, &reply, is_plain)?;
                         last = Some(reply);
                         jobs::take_up(&context.global);
                     }
@@ -172,7 +173,7 @@ async fn answer_waiting(
         if printer.is_plain {
             output::say(&format!("first, the reply to \"{}\":", output::visible(&message.text)));
         }
-        print(conversation, &conversation.answer(message.number, printer).await?, printer.is_plain)?;
+        show::reply(conversation, &conversation.answer(message.number, printer).await?, printer.is_plain)?;
     }
     Ok(())
 }
@@ -200,15 +201,15 @@ async fn act(
             let names = conversation.actions()?;
             output::say(&format!("/act with one of: {}", names.join(", ")));
         }
-        "/act" => print_result(&conversation.act(first, said(more).as_deref(), printer).await?, is_plain)?,
+        "/act" => show::result(&conversation.act(first, said(more).as_deref(), printer).await?, is_plain)?,
         "/release" => {
             let new = NewShare { purpose: Some(first.to_owned()), text: said(more), ..NewShare::default() };
-            print_preview(&conversation.preview_share(&new, printer).await?, is_plain)?;
+            show::preview(&conversation.preview_share(&new, printer).await?, is_plain)?;
         }
         "/share" => {
             let (to, text) = addressed(conversation, rest)?;
             let new = NewShare { to, text: said(&text), ..NewShare::default() };
-            print_preview(&conversation.preview_share(&new, printer).await?, is_plain)?;
+            show::preview(&conversation.preview_share(&new, printer).await?, is_plain)?;
         }
         _ => {
             let Some(preview) = conversation.preview()? else {
@@ -227,7 +228,7 @@ async fn act(
                 .map_or(format!("given to {to}"), |purpose| format!("released for {purpose}"));
             output::say(&format!("{what} · stage {}", shared.stage));
             if let Some(result) = &shared.result {
-                print_result(result, is_plain)?;
+                show::result(result, is_plain)?;
             }
         }
     }
@@ -250,49 +251,6 @@ fn addressed(conversation: &Conversation, text: &str) -> Result<(Vec<String>, St
         return Err(CliError::Usage(help.to_owned()));
     }
     Ok((names, rest.to_owned()))
-}
-
-/// What would be shared, and what speaks against it.
-fn print_preview(preview: &SharePreview, is_plain: bool) -> Result<(), CliError> {
-    if !is_plain {
-        return output::json(preview);
-    }
-    output::text(&format!("Preview:\n{}", output::visible(&preview.text)))?;
-    for verdict in preview.verdicts.iter().filter(|verdict| verdict.stops) {
-        let words = verdict.spans.join("; ");
-        output::say(&format!("{} stops it: {}", verdict.by, output::visible(&words)));
-        if !verdict.suggestion.is_empty() {
-            output::text(&format!("Instead:\n{}", output::visible(&verdict.suggestion)))?;
-        }
-    }
-    if preview.verdicts.is_empty() && preview.purpose.is_none() {
-        output::say("note: the type names no check of what is shared, so nobody judged this text");
-    }
-    if !preview.warnings.is_empty() {
-        let words = output::visible(&preview.warnings.join("; "));
-        output::say(&format!("warning: the reader may take this as an attack: {words}"));
-    }
-    if preview.may_be_shared() {
-        let to = preview.purpose.clone().unwrap_or_else(|| preview.to.join(", "));
-        output::say(&format!("/confirm gives exactly this to {to}"));
-    }
-    Ok(())
-}
-
-/// What an action gave, as far as it was not printed while it was written.
-fn print_result(result: &ActionResult, is_plain: bool) -> Result<(), CliError> {
-    if !is_plain {
-        return output::json(result);
-    }
-    output::bytes(b"\n")?;
-    if let Some(data) = &result.data {
-        output::json(data)?;
-    }
-    if let Some(draft) = result.reply.as_ref().and_then(|reply| reply.draft.as_ref()) {
-        output::text(&format!("Draft to share:\n{}", output::visible(draft)))?;
-    }
-    output::say(&output::dim(&format!("stage {}", result.stage)));
-    Ok(())
 }
 
 /// The conversation that the options name, or a new one of their type.
@@ -318,42 +276,6 @@ fn conversation(
     let record = all.begin(kind, "", &participants)?;
     let name = participants.first().map(|(name, _)| name.as_str());
     Ok(Some(all.open(&record.id, name)?))
-}
-
-/// The rest of a reply that was printed as it was written, or the reply as an object.
-fn print(conversation: &Conversation, reply: &Reply, is_plain: bool) -> Result<(), CliError> {
-    if !is_plain {
-        return output::json(reply);
-    }
-    output::bytes(b"\n")?;
-    if let Some(draft) = &reply.draft {
-        output::text(&format!("\nDraft to share:\n{}", output::visible(draft)))?;
-    }
-    let mut facts = vec![format!("stage {}", reply.next_stage), reply.model.clone()];
-    facts.push(format!("{} tokens in, {} out", reply.usage.input, reply.usage.output));
-    facts.extend(reply.cost.map(|cost| format!("${cost}")));
-    facts.push(format!("{} ms", reply.latency_ms));
-    let window = conversation.record(reply.number)?.window;
-    if window.left_out > 0 {
-        facts.push(format!("{} did not fit", counted(window.left_out as u64, "message")));
-    }
-    if window.withheld > 0 {
-        facts.push(format!("{} withheld", counted(window.withheld as u64, "message")));
-    }
-    if window.summarized > 0 {
-        facts.push(format!("{} summarized", counted(window.summarized as u64, "message")));
-    }
-    output::say(&output::dim(&facts.join(" · ")));
-    if reply.is_cut {
-        output::say("note: the reply was cut short");
-    }
-    for notice in &reply.notices {
-        output::say(&output::visible(notice));
-    }
-    for problem in &reply.problems {
-        output::say(&format!("note: {problem}"));
-    }
-    Ok(())
 }
 
 /// The conversations of the user, and the types.
