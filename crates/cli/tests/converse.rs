@@ -66,6 +66,25 @@ fn a_draft_is_previewed_judged_and_given_from_the_terminal() {
 }
 
 #[test]
+fn what_was_shared_with_a_participant_is_read_in_the_terminal_once() {
+    let shop = Shop::responding(respond);
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", "");
+    let typed = "Hello\n/share\n/confirm\n/share @Ben Hi\u{1b}[2J\n/confirm\n";
+    let given = shop.run_with(&["converse", "chat", "--as", "Ann", "--with", "Ben"], typed.as_bytes());
+    assert_eq!(given.code, 0, "{given:?}");
+    assert!(!given.out.contains("shared:"), "nobody shared anything with Ann: {given:?}");
+    let list = shop.json(&["converse"]);
+    let ben = ["converse", "--continue", list[0]["id"].as_str().unwrap(), "--as", "Ben"];
+    let entered = shop.run_with(&ben, b"");
+    assert_eq!(entered.out, "Ann shared: I was late.\nAnn shared: Hi\\u{1b}[2J\n", "{entered:?}");
+    let stayed = shop.run_with(&ben, b"/help\n\nHello\n");
+    assert_eq!(stayed.out.matches("Ann shared: I was late.").count(), 1, "{stayed:?}");
+    let listed = lines(&shop.run_with(&[&ben[..], &["--format", "json"]].concat(), b"").out);
+    assert_eq!((listed.len(), &listed[0]["received"]["text"]), (2, &json!("I was late.")), "{listed:?}");
+}
+
+#[test]
 fn piped_lines_go_on_after_one_that_failed_and_commands_say_what_they_lack() {
     let shop = Shop::responding(respond);
     copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());

@@ -2,6 +2,7 @@
 
 mod show;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use larder_conversation::actions::OPEN;
@@ -99,7 +100,9 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         }
     };
     begin(&conversation, &printer).await.unwrap_or_else(&mut failed);
+    let mut shown = BTreeSet::new();
     loop {
+        show::received(&conversation, &mut shown, is_plain).unwrap_or_else(&mut failed);
         if interactive {
             output::say("\nyou:");
         }

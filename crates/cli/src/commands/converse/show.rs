@@ -1,11 +1,44 @@
 //! What `larder converse` prints.
 
+use std::collections::BTreeSet;
+
+use larder_conversation::memory::Share;
 use larder_conversation::sharing::SharePreview;
 use larder_conversation::{ActionResult, Conversation, Reply};
+use larder_text::tokens::Counter;
 use larder_text::words::counted;
+use serde::Serialize;
 
 use crate::error::CliError;
 use crate::output;
+
+/// A text that another participant gave, for programs.
+#[derive(Serialize)]
+struct Received<'a> {
+    received: &'a Share,
+}
+
+/// What others gave to this participant, but for what is `shown` already: each text once, so that a long conversation does
+/// not repeat it before every message.
+pub fn received(
+    conversation: &Conversation,
+    shown: &mut BTreeSet<String>,
+    is_plain: bool,
+) -> Result<(), CliError> {
+    let counter = Counter::cl100k();
+    for share in conversation.memory(&counter).shared_with_me()? {
+        if !shown.insert(share.id.clone()) {
+            continue;
+        }
+        if is_plain {
+            let (from, text) = (output::visible(&share.from), output::visible(&share.text));
+            output::text(&format!("{from} shared: {text}"))?;
+        } else {
+            output::json(&Received { received: &share })?;
+        }
+    }
+    Ok(())
+}
 
 /// What would be shared, and what speaks against it.
 pub fn preview(preview: &SharePreview, is_plain: bool) -> Result<(), CliError> {
