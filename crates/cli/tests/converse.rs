@@ -85,6 +85,37 @@ fn what_was_shared_with_a_participant_is_read_in_the_terminal_once() {
 }
 
 #[test]
+fn actions_windows_and_intents_are_text_for_people_and_json_for_programs() {
+    let shop = Shop::responding(|seen| {
+        let body = String::from_utf8_lossy(&seen.body);
+        if body.contains("Decide what they want.") {
+            reply_text(r#"{"intent": "talk", "confidence": 0.5}"#)
+        } else if body.contains("Someone writes before any session is open.") {
+            reply_text("Welcome.")
+        } else {
+            respond(seen)
+        }
+    });
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", "");
+    let typed = b"/act\nHello\n/window\n";
+    let plain = shop.run_with(&["converse", "chat"], typed);
+    assert!(plain.err.contains("/act with one of\n  explain: Explains.\n"), "{plain:?}");
+    for line in ["\nsystem prompt: ", "\nhistory: ", "\nrecipe: converse/talk", "\nmodel: "] {
+        assert!(plain.out.contains(line), "{line:?}: {plain:?}");
+    }
+    assert!(!plain.out.contains('{'), "{plain:?}");
+    let said = lines(&shop.run_with(&["converse", "chat", "--format", "json"], typed).out);
+    assert!(said.len() == 2 && said[1]["system_tokens"].is_number(), "{said:?}");
+
+    let start = ["converse", "mediation", "--start", "What is this?"];
+    let started = shop.ok(&start);
+    assert!(started.out.contains("Welcome."), "{started:?}");
+    assert!(started.err.contains("Asks for: talk (confidence 0.5)\n"), "{started:?}");
+    assert_eq!(shop.json(&start)["data"]["intent"], "talk");
+}
+
+#[test]
 fn piped_lines_go_on_after_one_that_failed_and_commands_say_what_they_lack() {
     let shop = Shop::responding(respond);
     copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());

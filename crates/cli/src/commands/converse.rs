@@ -65,13 +65,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
     let printer = Printer { is_plain: context.global.format == Format::Plain };
     if let (Some(kind), Some(text)) = (&args.kind, &args.start) {
         context.ensure_weights(args.yes, || Ok(text_layers())).await?;
-        let started = all.start(kind, text, &printer).await?;
-        if !printer.is_plain {
-            output::json(&started)?;
-        } else {
-            output::bytes(b"\n")?;
-            output::say(&output::dim(&started.data.to_string()));
-        }
+        show::started(&all.start(kind, text, &printer).await?, printer.is_plain)?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(conversation) = conversation(context, &all, &args)? else {
@@ -126,7 +120,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
             }
             ("/help", _) => output::say(HELP),
             ("/window", _) => match &last {
-                Some(reply) => output::json(&conversation.record(reply.number)?.window)?,
+                Some(reply) => show::window(&conversation.record(reply.number)?, is_plain)?,
                 None => output::say("there is no reply yet"),
             },
             (command @ ("/act" | "/share" | "/release" | "/confirm"), rest) => {
@@ -200,10 +194,7 @@ async fn act(
     let (first, more) = rest.split_once(' ').map_or((rest, ""), |(first, more)| (first, more.trim()));
     let said = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     match command {
-        "/act" if first.is_empty() => {
-            let names = conversation.actions()?;
-            output::say(&format!("/act with one of: {}", names.join(", ")));
-        }
+        "/act" if first.is_empty() => output::say(&show::actions(conversation)?),
         "/act" => show::result(&conversation.act(first, said(more).as_deref(), printer).await?, is_plain)?,
         "/release" => {
             let new = NewShare { purpose: Some(first.to_owned()), text: said(more), ..NewShare::default() };
