@@ -45,6 +45,9 @@ fn a_draft_is_previewed_judged_and_given_from_the_terminal() {
     assert_eq!(ran.code, 0, "{ran:?}");
     let said = lines(&ran.out);
     assert_eq!((said.len(), &said[0]["text"]), (3, &json!("I see.")));
+    let list = shop.json(&["converse"]);
+    let id = list[0]["id"].as_str().unwrap();
+    assert!(said.iter().all(|object| object["conversation"] == id), "{said:?}");
     assert_eq!((&said[1]["text"], &said[1]["to"]), (&json!("I was late."), &json!(["Ben"])));
     assert_eq!(
         (&said[2]["share"]["text"], &said[2]["share"]["to"]),
@@ -127,6 +130,12 @@ fn piped_lines_go_on_after_one_that_failed_and_commands_say_what_they_lack() {
     assert!(ran.err.contains("there is no command /no; use /new"), "{ran:?}");
     assert!(ran.out.contains("I see."), "what comes after a failure is answered: {ran:?}");
     assert_eq!(ran.code, 2, "{ran:?}");
+    let list = shop.json(&["converse"]);
+    let id = list[0]["id"].as_str().unwrap();
+    let begun = format!("conversation {id} as user; `larder converse --continue {id}` continues it\n");
+    assert!(ran.err.contains(&begun), "{ran:?}");
+    let two = shop.run_with(&["converse", "chat", "--with", "Ben"], b"");
+    assert!(two.err.contains(" --as user` continues it\n"), "whoever has two names says which: {two:?}");
     let twice = shop.run_with(&["converse", "chat", "--as", "Ann", "--with", "Ann"], b"");
     assert!(twice.err.contains("participant \"Ann\": given twice\n"), "{twice:?}");
 }

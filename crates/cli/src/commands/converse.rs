@@ -76,9 +76,12 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
     context.note_on_layers(&all.engine);
     let is_plain = printer.is_plain;
     let interactive = output::is_interactive();
+    let (id, name) = (conversation.id(), conversation.participant());
     if interactive {
-        let (id, name) = (conversation.id(), conversation.participant());
         output::say(&format!("conversation {id} as {name}; {COMMANDS} are commands, Ctrl-D ends it"));
+    } else if is_plain {
+        let again = command_again(&conversation)?;
+        output::say(&format!("conversation {id} as {name}; `{again}` continues it"));
     }
     let keyboard = Keyboard::default();
     let mut last: Option<Reply> = None;
@@ -120,7 +123,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
             }
             ("/help", _) => output::say(HELP),
             ("/window", _) => match &last {
-                Some(reply) => show::window(&conversation.record(reply.number)?, is_plain)?,
+                Some(reply) => show::window(&conversation, &conversation.record(reply.number)?, is_plain)?,
                 None => output::say("there is no reply yet"),
             },
             (command @ ("/act" | "/share" | "/release" | "/confirm"), rest) => {
@@ -149,11 +152,18 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         }
     }
     if interactive && is_plain {
-        let (id, name) = (conversation.id(), conversation.participant());
-        let name = if name == ALONE { String::new() } else { format!(" --as {name}") };
-        output::say(&format!("`larder converse --continue {id}{name}` continues this conversation"));
+        output::say(&format!("`{}` continues this conversation", command_again(&conversation)?));
     }
     failure.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// The command that continues a conversation. A user may have other names in it, so the name is left out only for who is
+/// alone.
+fn command_again(conversation: &Conversation) -> Result<String, CliError> {
+    let (id, name) = (conversation.id(), conversation.participant());
+    let is_alone = name == ALONE && conversation.others()?.is_empty();
+    let name = if is_alone { String::new() } else { format!(" --as {name}") };
+    Ok(format!("larder converse --continue {id}{name}"))
 }
 
 /// Answers what waits for a reply before the next message, so that the person reads it, if anything may wait.
@@ -195,15 +205,18 @@ async fn act(
     let said = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     match command {
         "/act" if first.is_empty() => output::say(&show::actions(conversation)?),
-        "/act" => show::result(&conversation.act(first, said(more).as_deref(), printer).await?, is_plain)?,
+        "/act" => {
+            let result = conversation.act(first, said(more).as_deref(), printer).await?;
+            show::result(conversation, &result, is_plain)?;
+        }
         "/release" => {
             let new = NewShare { purpose: Some(first.to_owned()), text: said(more), ..NewShare::default() };
-            show::preview(&conversation.preview_share(&new, printer).await?, is_plain)?;
+            show::preview(conversation, &conversation.preview_share(&new, printer).await?, is_plain)?;
         }
         "/share" => {
             let (to, text) = addressed(conversation, rest)?;
             let new = NewShare { to, text: said(&text), ..NewShare::default() };
-            show::preview(&conversation.preview_share(&new, printer).await?, is_plain)?;
+            show::preview(conversation, &conversation.preview_share(&new, printer).await?, is_plain)?;
         }
         _ => {
             let Some(preview) = conversation.preview()? else {
@@ -212,7 +225,7 @@ async fn act(
             };
             let shared = conversation.share(&preview.confirm, printer).await?;
             if !is_plain {
-                return output::json(&shared);
+                return show::json(conversation, &shared);
             }
             let to = shared.share.to.join(", ");
             let what = shared
@@ -222,7 +235,7 @@ async fn act(
                 .map_or(format!("given to {to}"), |purpose| format!("released for {purpose}"));
             output::say(&format!("{what} · stage {}", shared.stage));
             if let Some(result) = &shared.result {
-                show::result(result, is_plain)?;
+                show::result(conversation, result, is_plain)?;
             }
         }
     }

@@ -14,6 +14,19 @@ use serde_json::Value;
 use crate::error::CliError;
 use crate::output;
 
+/// Data of a conversation, for programs.
+#[derive(Serialize)]
+struct Named<'a, T> {
+    conversation: &'a str,
+    #[serde(flatten)]
+    data: &'a T,
+}
+
+/// Prints data with the id of its conversation, which programs need to come back to it.
+pub fn json(conversation: &Conversation, data: &impl Serialize) -> Result<(), CliError> {
+    output::json(&Named { conversation: conversation.id(), data })
+}
+
 /// A text that another participant gave, for programs.
 #[derive(Serialize)]
 struct Received<'a> {
@@ -36,16 +49,16 @@ pub fn received(
             let (from, text) = (output::visible(&share.from), output::visible(&share.text));
             output::text(&format!("{from} shared: {text}"))?;
         } else {
-            output::json(&Received { received: &share })?;
+            json(conversation, &Received { received: &share })?;
         }
     }
     Ok(())
 }
 
 /// What would be shared, and what speaks against it.
-pub fn preview(preview: &SharePreview, is_plain: bool) -> Result<(), CliError> {
+pub fn preview(conversation: &Conversation, preview: &SharePreview, is_plain: bool) -> Result<(), CliError> {
     if !is_plain {
-        return output::json(preview);
+        return json(conversation, preview);
     }
     output::text(&format!("Preview:\n{}", output::visible(&preview.text)))?;
     for verdict in preview.verdicts.iter().filter(|verdict| verdict.stops) {
@@ -70,9 +83,9 @@ pub fn preview(preview: &SharePreview, is_plain: bool) -> Result<(), CliError> {
 }
 
 /// What an action gave, as far as it was not printed while it was written.
-pub fn result(result: &ActionResult, is_plain: bool) -> Result<(), CliError> {
+pub fn result(conversation: &Conversation, result: &ActionResult, is_plain: bool) -> Result<(), CliError> {
     if !is_plain {
-        return output::json(result);
+        return json(conversation, result);
     }
     output::bytes(b"\n")?;
     if let Some(data) = &result.data {
@@ -88,7 +101,7 @@ pub fn result(result: &ActionResult, is_plain: bool) -> Result<(), CliError> {
 /// The rest of a reply that was printed as it was written, or the reply as an object.
 pub fn reply(conversation: &Conversation, reply: &Reply, is_plain: bool) -> Result<(), CliError> {
     if !is_plain {
-        return output::json(reply);
+        return json(conversation, reply);
     }
     output::bytes(b"\n")?;
     if let Some(draft) = &reply.draft {
@@ -169,9 +182,9 @@ pub fn actions(conversation: &Conversation) -> Result<String, CliError> {
 }
 
 /// What was sent for a reply, and why.
-pub fn window(record: &ReplyRecord, is_plain: bool) -> Result<(), CliError> {
+pub fn window(conversation: &Conversation, record: &ReplyRecord, is_plain: bool) -> Result<(), CliError> {
     if !is_plain {
-        return output::json(&record.window);
+        return json(conversation, &record.window);
     }
     output::text(&sent(record).join("\n"))
 }
