@@ -13,7 +13,7 @@ use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_text::tokens::Counter;
 use larder_text::words::is_blank;
-use maud::{Markup, html};
+use maud::{Markup, Render, html};
 use serde::Deserialize;
 
 use super::super::figures::{moment, name};
@@ -73,7 +73,9 @@ fn content(conversation: &Conversation, facts: &[RememberedFact], consents: &Con
                 }
                 " with all replies, as a file."
             }
-            (confirmed(&to("/delete"), "Delete this conversation", "Your messages here, their replies and the notes from them are erased."))
+            (confirmed(&to("/delete"), "Delete this conversation", html! {
+                "Your messages here as " (name(conversation.participant())) ", their replies and the notes from them are erased."
+            }))
             (confirmed(&to("/forget-me"), "Forget me", "Everything that was said under this name, in all conversations, all notes and all agreements are erased."))
             p.muted { "Copies that were made before, such as backups, keep what they have until they are deleted." }
         }))
@@ -81,7 +83,7 @@ fn content(conversation: &Conversation, facts: &[RememberedFact], consents: &Con
 }
 
 /// A form that does something that cannot be undone, behind a box to tick.
-fn confirmed(to: &str, title: &str, consequence: &str) -> Markup {
+fn confirmed(to: &str, title: &str, consequence: impl Render) -> Markup {
     html! {
         form.inline method="post" action=(to) {
             p { (consequence) " This cannot be undone." }
@@ -267,9 +269,14 @@ pub async fn delete(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
+    Query(AsParams { participant }): Query<AsParams>,
 ) -> Result<Redirect, PageError> {
-    let erasing =
-        larder_engine::blocking::spawn(async move { app.conversations(&caller).delete(&id, None).await });
+    // The user may take part under other names, too, and what was said under those stays.
+    let side = open(&app, &caller, id, participant).await?;
+    let (id, participant) = (side.id().to_owned(), side.participant().to_owned());
+    let erasing = larder_engine::blocking::spawn(async move {
+        app.conversations(&caller).delete(&id, Some(&participant)).await
+    });
     erasing.await.map_err(|error| Problem::internal(&error))?.map_err(Problem::from)?;
     Ok(Redirect::to("/conversations"))
 }

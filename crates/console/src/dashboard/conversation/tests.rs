@@ -34,6 +34,22 @@ async fn talk_of(kind: &str, said: impl IntoIterator<Item = String>) -> (Arc<Tes
     (app, router, path)
 }
 
+/// The other name in [`talk_of_two_names`], as addresses have it.
+const JO: &str = "Jo%20%26%20Co";
+
+/// A conversation that one user has with themselves as Ann and as Jo, each with a secret.
+async fn talk_of_two_names() -> (Arc<TestApp>, Router, String) {
+    let (app, router, _) = talk().await;
+    let begin = post("/conversations", FORM, &format!("type=chat&participants=Ann,{JO}"));
+    let (_, to, page) = sent(&app, &router, begin).await;
+    let path = to.strip_suffix("?as=Ann").unwrap_or_else(|| panic!("{to}: {page}")).to_owned();
+    for (who, form) in [("Ann", "text=Secret+of+Ann"), (JO, "text=Secret+of+Jo")] {
+        let page = done(&app, &router, (&path, "messages", who), form).await;
+        assert!(page.contains("Secret of"), "{who}: {page}");
+    }
+    (app, router, path)
+}
+
 /// Posts a form as one participant, and gives the page that it leads to, or is.
 async fn done(app: &TestApp, router: &Router, (path, to, name): (&str, &str, &str), form: &str) -> String {
     let (status, to, page) = sent(app, router, post(&format!("{path}/{to}?as={name}"), FORM, form)).await;
@@ -101,6 +117,25 @@ async fn a_person_agrees_revokes_and_leaves_by_forms() {
     assert_eq!(status, StatusCode::SEE_OTHER);
     assert_eq!(sent(&app, &router, get(&memory)).await.0, StatusCode::NOT_FOUND);
     assert_eq!(sent(&app, &router, get(&format!("{path}?as=ben"))).await.0, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_two_names_leaves_as_one_of_them_alone() {
+    let (app, router, path) = talk_of_two_names().await;
+    let status = |to: String, is_post: bool| {
+        let request = if is_post { post(&to, FORM, "") } else { get(&to) };
+        let (app, router) = (&app, &router);
+        async move { sent(app, router, request).await.0 }
+    };
+    let unnamed = status(format!("{path}/delete"), true).await;
+    assert_eq!(unnamed, StatusCode::UNPROCESSABLE_ENTITY, "which side is meant has to be said");
+    assert_eq!(status(format!("{path}?as={JO}"), false).await, StatusCode::OK);
+    assert_eq!(status(format!("{path}/delete?as={JO}"), true).await, StatusCode::SEE_OTHER);
+    assert_eq!(status(format!("{path}?as={JO}"), false).await, StatusCode::NOT_FOUND);
+    let (_, _, page) = sent(&app, &router, get(&format!("{path}?as=Ann"))).await;
+    assert!(page.contains("Secret of Ann"), "{page}");
+    assert_eq!(status(format!("{path}/delete?as=Ann"), true).await, StatusCode::SEE_OTHER);
+    assert_eq!(status(format!("{path}?as=Ann"), false).await, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test(flavor = "multi_thread")]
