@@ -16,7 +16,7 @@ use larder_text::words::is_blank;
 use maud::{Markup, Render, html};
 use serde::Deserialize;
 
-use super::super::figures::{moment, name};
+use super::super::figures::{moment, name, segment};
 use super::super::layout::{NavItem, PageError, page};
 use super::super::ui::{chip, empty, heading, panel};
 use super::{AsParams, address, open};
@@ -68,10 +68,10 @@ fn content(conversation: &Conversation, facts: &[RememberedFact], consents: &Con
         (panel("notes", "What is noted about you", notes(conversation, facts)))
         (panel("leave", "Take along or leave", html! {
             p {
-                a href={ "/api/v1/conversations/" (conversation.id()) "/export" } download={ (conversation.id()) ".json" } {
+                a href=(export_of(conversation)) download={ (conversation.id()) ".json" } {
                     "Download everything you said here"
                 }
-                " with all replies, as a file."
+                " as " (name(conversation.participant())) ", with all replies, as a file."
             }
             (confirmed(&to("/delete"), "Delete this conversation", html! {
                 "Your messages here as " (name(conversation.participant())) ", their replies and the notes from them are erased."
@@ -80,6 +80,12 @@ fn content(conversation: &Conversation, facts: &[RememberedFact], consents: &Con
             p.muted { "Copies that were made before, such as backups, keep what they have until they are deleted." }
         }))
     }
+}
+
+/// The address of the file with one side of a conversation, without those of other names of the user.
+fn export_of(conversation: &Conversation) -> String {
+    let (id, participant) = (conversation.id(), segment(conversation.participant()));
+    format!("/api/v1/conversations/{id}/export?participant={participant}")
 }
 
 /// A form that does something that cannot be undone, behind a box to tick.

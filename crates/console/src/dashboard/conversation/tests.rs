@@ -139,6 +139,18 @@ async fn whoever_has_two_names_leaves_as_one_of_them_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_two_names_takes_along_what_one_of_them_said() {
+    let (app, router, path) = talk_of_two_names().await;
+    let (_, _, page) = sent(&app, &router, get(&format!("{path}/memory?as={JO}"))).await;
+    let export = format!("/api/v1{path}/export?participant={JO}");
+    assert!(page.contains(&format!("href=\"{export}\"")), "{page}");
+    let api = crate::api::router(Arc::clone(&app.app));
+    let (status, _, file) = sent(&app, &api, get(&export)).await;
+    assert_eq!(status, StatusCode::OK, "{file}");
+    assert!(file.contains("Secret of Jo") && !file.contains("Secret of Ann"), "{file}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_invitation_is_accepted_or_declined_by_the_person_at_the_browser() {
     let (app, router, _) = talk().await;
     let people = ["Ana", "Ben"].map(str::to_owned).map(|name| (name.clone(), name.to_lowercase()));
