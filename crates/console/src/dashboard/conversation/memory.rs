@@ -65,7 +65,7 @@ fn content(conversation: &Conversation, facts: &[RememberedFact], consents: &Con
             }
         }))
         (panel("consents", "What you agreed to", consents_of(conversation, consents)))
-        (panel("notes", "What is noted about you", notes(conversation, facts)))
+        (panel("notes", "What is noted about you", notes(conversation, facts, consents)))
         (panel("leave", "Take along or leave", html! {
             p {
                 a href=(export_of(conversation)) download={ (conversation.id()) ".json" } {
@@ -142,7 +142,17 @@ fn consents_of(conversation: &Conversation, list: &ConsentList) -> Markup {
     }
 }
 
-fn notes(conversation: &Conversation, facts: &[RememberedFact]) -> Markup {
+/// How long a note is kept. What was made by an agreement that is over is still there until a job has erased it.
+fn kept(consent: Option<&str>, list: &ConsentList) -> &'static str {
+    let is_in_force = |id: &str| list.consents.iter().any(|held| held.id == id && held.revoked.is_none());
+    match consent {
+        None => "for its session only",
+        Some(id) if is_in_force(id) => "kept, because you agreed",
+        Some(_) => "agreement revoked: will be erased within a minute",
+    }
+}
+
+fn notes(conversation: &Conversation, facts: &[RememberedFact], consents: &ConsentList) -> Markup {
     let to = |rest: &str| address(conversation.id(), conversation.participant(), rest);
     if facts.is_empty() {
         return empty(
@@ -161,7 +171,7 @@ fn notes(conversation: &Conversation, facts: &[RememberedFact]) -> Markup {
                             None => { "The message it comes from was deleted." }
                         }
                         " · " (moment(fact.created)) " · "
-                        @if fact.consent.is_some() { "kept, because you agreed" } @else { "for its session only" }
+                        (kept(fact.consent.as_deref(), consents))
                         @if let Some(end) = fact.valid_until { " · no longer used since " (moment(end)) }
                     }
                     @if fact.valid_until.is_none() {

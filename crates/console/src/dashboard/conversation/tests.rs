@@ -6,6 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::header::LOCATION;
 use axum::http::{Request, StatusCode};
+use larder_store::{MemoryChange, MemoryKind, MemoryRecord, Timestamp};
 use larder_testkit::gateway::{TestApp, ask, ask_with_key, get, post, read};
 use larder_testkit::scripted::{Act, text};
 
@@ -117,6 +118,41 @@ async fn a_person_agrees_revokes_and_leaves_by_forms() {
     assert_eq!(status, StatusCode::SEE_OTHER);
     assert_eq!(sent(&app, &router, get(&memory)).await.0, StatusCode::NOT_FOUND);
     assert_eq!(sent(&app, &router, get(&format!("{path}?as=ben"))).await.0, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_says_that_its_agreement_is_revoked_until_it_is_erased() {
+    let (app, router, path) = talk().await;
+    let said = serde_json::json!({
+        "category": "People", "fact": "Has a daughter.", "message": 1, "start": 0, "end": 4, "scope": "session",
+        "confidence": 1.0, "preference": false,
+    });
+    let note = MemoryRecord {
+        number: 0,
+        kind: MemoryKind::Fact,
+        id: "fact-1".to_owned(),
+        participant: "ana".to_owned(),
+        conversation: path.rsplit('/').next().map(str::to_owned),
+        session: Some(1),
+        consent: None,
+        data: said,
+        vector: None,
+        created: Timestamp::from_millis(0),
+        ended: None,
+    };
+    let change = MemoryChange { put: vec![note], ..MemoryChange::default() };
+    app.user("a").conversations().memory().apply(&change).unwrap();
+    let memory = get(&format!("{path}/memory?as=ana"));
+    let (_, _, page) = sent(&app, &router, memory).await;
+    assert!(page.contains("Has a daughter.") && page.contains("for its session only"), "{page}");
+    let page = done(&app, &router, (&path, "consents", "ana"), "scope=profile").await;
+    assert!(page.contains("kept, because you agreed"), "{page}");
+    let revoke =
+        page.split(&format!("action=\"{path}/")).find(|rest| rest.contains("/revoke?as=ana")).unwrap();
+    let revoke = revoke.split('?').next().unwrap();
+    let page = done(&app, &router, (&path, revoke, "ana"), "").await;
+    assert!(page.contains("agreement revoked: will be erased within a minute"), "{page}");
+    assert!(!page.contains("kept, because you agreed"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
