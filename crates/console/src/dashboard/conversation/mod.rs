@@ -78,6 +78,15 @@ pub async fn list(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Html<String>, PageError> {
+    Ok(listing(app, &caller, None).await?)
+}
+
+/// The list of conversations, with a form that begins one: as it was filled in, if that was refused, and why.
+async fn listing(
+    app: Arc<App>,
+    caller: &Caller,
+    refused: Option<(&BeginForm, &Problem)>,
+) -> Result<Html<String>, Problem> {
     let store = caller.store.clone();
     let (types, records, invitations) = blocking(move || {
         let talks = store.conversations();
@@ -89,10 +98,10 @@ pub async fn list(
     let content = html! {
         (heading("Conversations", about, None))
         (invitations::shown(&invitations))
-        (panel("begin", "Begin a conversation", begin_form(&types, caller.operator)))
-        (panel("all", "Yours", if records.is_empty() { none() } else { listed(&caller, &records) }))
+        (panel("begin", "Begin a conversation", begin_form(&types, caller.operator, refused)))
+        (panel("all", "Yours", if records.is_empty() { none() } else { listed(caller, &records) }))
     };
-    Ok(page(&caller, NavItem::Conversations, "Conversations", &content))
+    Ok(page(caller, NavItem::Conversations, "Conversations", &content))
 }
 
 fn none() -> Markup {
@@ -100,7 +109,13 @@ fn none() -> Markup {
 }
 
 /// `is_operator`: whether others take part without being asked.
-fn begin_form(types: &[ConversationTypeInfo], is_operator: bool) -> Markup {
+fn begin_form(
+    types: &[ConversationTypeInfo],
+    is_operator: bool,
+    refused: Option<(&BeginForm, &Problem)>,
+) -> Markup {
+    let (kind, people) =
+        refused.map_or(("", ALONE), |(form, _)| (form.kind.as_str(), form.participants.as_str()));
     let others = if is_operator {
         "NAME=USER lets another user take part at once."
     } else {
@@ -111,12 +126,16 @@ fn begin_form(types: &[ConversationTypeInfo], is_operator: bool) -> Markup {
             div {
                 label for="type" { "Type" }
                 select #type name="type" {
-                    @for kind in types { option value=(kind.name) { (kind.name) ": " (kind.description) } }
+                    @for each in types {
+                        option value=(each.name) selected[each.name == kind] { (each.name) ": " (each.description) }
+                    }
                 }
             }
             div {
                 label for="participants" { "Participants, with a comma between them" }
-                input #participants name="participants" value=(ALONE) aria-describedby="invites";
+                input #participants name="participants" value=(people) autofocus[refused.is_some()]
+                    aria-describedby=(if refused.is_some() { "begin-problem invites" } else { "invites" });
+                @if let Some((_, problem)) = refused { p.problem #begin-problem role="alert" { (problem.detail) } }
                 p.muted #invites { (others) }
             }
             button type="submit" { "Begin" }
@@ -164,31 +183,53 @@ pub struct BeginForm {
     participants: String,
 }
 
-/// `POST /conversations`
+/// `POST /conversations`: leads to the conversation, or shows the form again with what was typed.
 pub async fn begin(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     form: Result<Form<BeginForm>, FormRejection>,
-) -> Result<Redirect, PageError> {
-    let Form(BeginForm { kind, participants }) = form.map_err(Problem::from)?;
-    let names = participants.split(COMMA).map(str::trim).filter(|name| !name.is_empty());
-    let participants: Vec<_> = names
-        .map(|named| {
-            let (name, user) = named.split_once(OF_USER).map_or((named, None), |(name, of)| (name, Some(of)));
-            NewParticipant { name: name.trim().to_owned(), user: user.map(|user| user.trim().to_owned()) }
-        })
-        .collect();
+) -> Result<Response, PageError> {
+    let Form(form) = form.map_err(Problem::from)?;
+    let problem = match begun_by(&app, &caller, &form).await {
+        Ok(to) => return Ok(Redirect::to(&to).into_response()),
+        Err(problem) => problem,
+    };
+    let again = listing(app, &caller, Some((&form, &problem))).await?;
+    Ok((problem.status(), again).into_response())
+}
+
+/// Begins what a form asks for, and gives the address of the page that shows it.
+async fn begun_by(app: &Arc<App>, caller: &Caller, form: &BeginForm) -> Result<String, Problem> {
+    let people = form.participants.split(COMMA).map(str::trim).filter(|named| !named.is_empty());
+    let participants = people.map(participant_of).collect::<Result<Vec<_>, Problem>>()?;
     let named: Vec<String> = participants.iter().map(|one| one.name.clone()).collect();
-    let new = NewConversationBody { kind, title: String::new(), participants };
-    let user = caller.store.user().to_owned();
-    let begun = blocking_conversation(move || begin_for(&app, &caller, new)).await?;
-    let own = begun.participants.iter().filter(|one| one.user == user);
+    let new = NewConversationBody { kind: form.kind.clone(), title: String::new(), participants };
+    let (app, begins) = (Arc::clone(app), caller.clone());
+    let begun = blocking_conversation(move || begin_for(&app, &begins, new)).await?;
+    let own = begun.participants.iter().filter(|one| one.user == caller.store.user());
     let first = own.min_by_key(|one| named.iter().position(|name| *name == one.name));
     Ok(match first {
-        Some(own) => Redirect::to(&address(&begun.id, &own.name, "")),
+        Some(own) => address(&begun.id, &own.name, ""),
         // An operator may begin a conversation of others alone.
-        None => Redirect::to("/conversations"),
+        None => "/conversations".to_owned(),
     })
+}
+
+/// Someone whom the form names, as `NAME` or `NAME=USER`. What is missing is said as it was typed: the form knows neither
+/// ids nor their lengths.
+fn participant_of(named: &str) -> Result<NewParticipant, Problem> {
+    let Some((name, user)) = named.split_once(OF_USER) else {
+        return Ok(NewParticipant { name: named.to_owned(), user: None });
+    };
+    let (name, user) = (name.trim(), user.trim());
+    let missing = if name.is_empty() {
+        format!("{named} names no participant; write NAME=USER")
+    } else if user.is_empty() {
+        format!("{name}= names no user; write {name}=USER, or {name} alone to take part as {name} yourself")
+    } else {
+        return Ok(NewParticipant { name: name.to_owned(), user: Some(user.to_owned()) });
+    };
+    Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, missing))
 }
 
 /// `/conversations/{id}`

@@ -241,6 +241,37 @@ async fn whoever_begins_is_led_to_a_page_that_exists_and_is_told_how_others_take
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_begun_is_shown_again_as_it_was_typed_with_the_reason() {
+    let (app, router, _) = talk().await;
+    let no_user = "ben= names no user; write ben=USER, or ben alone to take part as ben yourself";
+    for (kind, people, why) in [
+        ("chat", "ann, ben=", no_user),
+        ("chat", "ann, =ben", "=ben names no participant; write NAME=USER"),
+        ("chat", "ann, ann", "given twice"),
+        ("mediation", "ann, ben, cid", "3 participants, but"),
+    ] {
+        let form = format!("type={kind}&participants={}", segment(people));
+        let (status, _, page) = sent(&app, &router, post("/conversations", FORM, &form)).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{people}: {page}");
+        for shown in [
+            format!("value=\"{people}\""),
+            format!("value=\"{kind}\" selected>"),
+            "aria-describedby=\"begin-problem invites\"".to_owned(),
+            "Your conversations".to_owned(),
+        ] {
+            assert!(page.contains(&shown), "{people}: {shown}: {page}");
+        }
+        let problem = page.split("id=\"begin-problem\"").nth(1).unwrap().split("</p>").next().unwrap();
+        assert!(problem.contains(why), "{people}: {problem}");
+    }
+    let (_, _, list) = sent(&app, &router, get("/conversations")).await;
+    assert!(!list.contains("begin-problem") && !list.contains(" selected"), "{list}");
+    let hostile = format!("type=chat&participants={}", segment("\"><script>="));
+    let (_, _, page) = sent(&app, &router, post("/conversations", FORM, &hostile)).await;
+    assert!(!page.contains("\"><script>") && page.contains("&lt;script&gt;"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_draft_is_shared_by_forms_after_a_preview_and_nothing_else_is_seen() {
     let fine = r#"{"attacks": false, "spans": [], "suggestion": ""}"#.to_owned();
     let said = [reply("I hear you.<draft>I was scared.</draft>"), fine];
