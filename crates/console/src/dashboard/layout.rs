@@ -6,7 +6,6 @@ use larder_gateway::auth::Caller;
 use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 
-use super::SIGN_IN;
 use crate::api::Problem;
 
 /// An entry of the main navigation.
@@ -154,13 +153,13 @@ impl IntoResponse for PageError {
     }
 }
 
-/// A page that reports a problem.
+/// A page that reports a problem to someone who was let in: with a key, or where none is needed.
 pub fn problem_page(status: StatusCode, title: &str, detail: &str) -> Response {
     let content = html! {
         section.panel.narrow {
             h1 { (title) }
             p { (detail) }
-            p { a href="/" { "Overview" } " · " a href=(SIGN_IN) { "Sign in" } }
+            p { a href="/" { "Overview" } }
         }
     };
     (status, bare(title, &content)).into_response()

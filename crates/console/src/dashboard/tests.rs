@@ -221,6 +221,13 @@ async fn every_page_is_well_built() {
 }
 
 #[tokio::test]
+async fn a_problem_offers_no_sign_in_to_whoever_was_let_in() {
+    let (fake, router) = started(Fake::new());
+    let (status, _, body) = read(ask(&fake, &router, "a", get("/pointers/none")).await).await;
+    assert!(status.is_client_error() && !body.contains(SIGN_IN), "{status}: {body}");
+}
+
+#[tokio::test]
 async fn pages_load_nothing_from_elsewhere_and_run_nothing_inline() {
     let (fake, router) = started(Fake::new());
     let open = open_router(Arc::clone(&fake.app));
