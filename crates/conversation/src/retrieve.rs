@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use larder_retrieval::dialogue::{Asked, Candidate, Related, opening_name};
+use larder_retrieval::dialogue::{Asked, Candidate, Related, opening_name, opens_with_yes_or_no};
 use larder_retrieval::has_search_terms;
+use larder_retrieval::index::asks;
 use larder_store::{ConversationMessage, Speaker, StoreError, Track};
 use larder_text::tokens::Counter;
 use serde::{Deserialize, Serialize};
@@ -84,10 +85,17 @@ impl Conversation {
             }
             let one = said[found.place];
             let place = self.place(one, lookup.message.session);
-            if chosen.takes_from(place)
+            if chosen.takes(one, place)
                 && let Some(line) = self.line(one)?
             {
-                chosen.offer(found, place, one, line);
+                let question = question_before(&said, found).filter(|_| opens_with_yes_or_no(&line));
+                if chosen.offer(found, place, one, line)
+                    && let Some(question) = question
+                    && chosen.takes(said[question.place], place)
+                    && let Some(line) = self.line(said[question.place])?.filter(|line| asks(line))
+                {
+                    chosen.offer(&question, place, said[question.place], line);
+                }
             }
         }
         self.show(lookup, &said, chosen, prepared)
@@ -259,6 +267,14 @@ fn session_of(said: &SaidMessage) -> (&str, u64) {
     (&said.conversation, said.session)
 }
 
+/// The message before the one that was found, if it may be what that answers.
+fn question_before(said: &[&SaidMessage], found: &Related) -> Option<Related> {
+    let (place, answer) = (found.place.checked_sub(1)?, said[found.place]);
+    let before = said[place];
+    let follows = session_of(before) == session_of(answer) && before.number + 1 == answer.number;
+    follows.then_some(Related { place, cosine: None, ..*found })
+}
+
 /// What a line begins with that does not follow the line above it; one without a number has the next one.
 fn numbered(number: u64) -> String {
     format!("[{number}] ")
@@ -308,14 +324,15 @@ impl Chosen {
         self.pools.iter().all(Pool::is_closed)
     }
 
-    /// Whether another message of a place may be taken.
-    fn takes_from(&self, place: Place) -> bool {
-        self.pools.iter().any(|pool| pool.place == place && !pool.is_closed())
+    /// Whether a message of a place may be taken: it is not yet, and the place has something left.
+    fn takes(&self, said: &SaidMessage, place: Place) -> bool {
+        let is_open = self.pools.iter().any(|pool| pool.place == place && !pool.is_closed());
+        is_open && !self.taken.contains(&said.number)
     }
 
-    /// Takes a message if its limit allows it.
-    fn offer(&mut self, found: &Related, place: Place, said: &SaidMessage, line: String) {
-        let Some(pool) = self.pools.iter_mut().find(|pool| pool.place == place) else { return };
+    /// Takes a message if its limit allows it; returns whether it does.
+    fn offer(&mut self, found: &Related, place: Place, said: &SaidMessage, line: String) -> bool {
+        let Some(pool) = self.pools.iter_mut().find(|pool| pool.place == place) else { return false };
         match &mut pool.left {
             Limit::Messages(left) => *left -= 1,
             Limit::Tokens { tokens } => {
@@ -331,7 +348,7 @@ impl Chosen {
                 }
                 if cost > *tokens {
                     pool.misses += 1;
-                    return;
+                    return false;
                 }
                 *tokens -= cost;
                 pool.misses = 0;
@@ -340,6 +357,7 @@ impl Chosen {
         }
         self.taken.insert(said.number);
         self.lines.push((place, *found, line));
+        true
     }
 }
 

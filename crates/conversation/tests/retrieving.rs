@@ -254,6 +254,26 @@ async fn what_the_session_no_longer_sends_is_looked_up_in_it_within_the_limits()
 }
 
 #[tokio::test]
+async fn a_yes_brings_the_question_that_it_answers() {
+    let asks =
+        |_: &str| "<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: N\n</thinking>Is it tall?".to_owned();
+    let changes = [(MINIMAL, EVERYWHERE), ("from_other_sessions: 10", "from_other_sessions: 2")];
+    for (opening, found) in [("Yep, and", [2, 3]), ("It was", [1, 3])] {
+        let vectors = ScriptedVectors::of(meaning);
+        let world = world_of(tempfile::tempdir().unwrap(), &changes, None, asks, vectors);
+        let earlier = world.begin();
+        world.say(&earlier, "I planted a cherry tree in the garden.").await;
+        world.say(&earlier, &format!("{opening} planted by myself behind the garden gate.")).await;
+        let talk = world.begin();
+        talk.memory(&Counter::cl100k()).grant(EVERYTHING, "May I?").unwrap();
+        let (record, prompt) = world.say(&talk, "What did I plant by myself behind the garden gate?").await;
+        assert_eq!(numbers(&record), found, "{record:?}");
+        let has_question = prompt.contains("[2] Assistant: Is it tall?\nUser: Yep, and planted");
+        assert_eq!(has_question, found[0] == 2, "{prompt}");
+    }
+}
+
+#[tokio::test]
 async fn limits_in_tokens_hold_for_lines_and_their_headings() {
     let world = world(
         &[(MINIMAL, EVERYWHERE), ("from_other_sessions: 10", "from_other_sessions: {tokens: 60}")],

@@ -30,6 +30,22 @@ const MAX_NAME: usize = 30;
 /// A name of more words is not one.
 const NAME_WORDS: usize = 3;
 
+/// The words by which a question is answered with yes or no.
+const YES_OR_NO: [&str; 12] = [
+    "yes",
+    "yeah",
+    "yep",
+    "yup",
+    "no",
+    "nope",
+    "nah",
+    "sure",
+    "exactly",
+    "definitely",
+    "absolutely",
+    "totally",
+];
+
 /// Something that was said.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Utterance<'a> {
@@ -206,6 +222,13 @@ pub fn opening_name(text: &str) -> Option<(&str, &str)> {
     (name.len() <= MAX_NAME && words <= NAME_WORDS && name.split(' ').all(is_name)).then_some((name, rest))
 }
 
+/// Whether a text answers with a yes or a no, which says little without the question before it.
+pub fn opens_with_yes_or_no(text: &str) -> bool {
+    let said = opening_name(text).map_or(text, |(_, said)| said).trim_start();
+    let word = said.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default().to_lowercase();
+    YES_OR_NO.contains(&word.as_str())
+}
+
 /// A vector of length 1 in the same direction; one that says nothing stays as it is.
 pub fn of_unit_length(mut vector: Vec<f32>) -> Vec<f32> {
     let length = dot(&vector, &vector).sqrt();
@@ -349,6 +372,16 @@ mod tests {
             places(&related(&Asked { text: "What tea does Bob like?", ..Asked::default() }, &all)),
             [1, 0]
         );
+    }
+
+    #[test]
+    fn a_yes_or_a_no_is_a_word_at_the_beginning() {
+        for answer in ["Yes", "no, I do not", "Ann: Yep! We did.", " Sure."] {
+            assert!(opens_with_yes_or_no(answer), "{answer}");
+        }
+        for none in ["Nobody came.", "I said yes.", "Note: yes", ""] {
+            assert!(!opens_with_yes_or_no(none), "{none}");
+        }
     }
 
     #[test]

@@ -405,8 +405,8 @@ fn with_meaning(all: &[u64]) -> Vec<u64> {
     all.iter().copied().filter(|term| !STOP_TERMS.contains(term)).collect()
 }
 
-/// Whether the last sentence is a question.
-fn asks(text: &str) -> bool {
+/// Whether the last sentence of a text is a question.
+pub fn asks(text: &str) -> bool {
     let last = text.rfind(['.', '!', '?', '…', '。', '！', '？']);
     last.is_some_and(|at| text[at..].starts_with(['?', '？']))
 }
