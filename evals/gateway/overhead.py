@@ -13,7 +13,7 @@ new tool results each of JSON of 1 MB and 5 MB and of a unified diff of 1 MB, ev
 records it reports what that adds to a request, what a second request with the same result costs, and the tokens of a
 result: as it came (diff_tokens for diffs, json_tokens for JSON), as it was sent (pointer_tokens), and the difference
 (tokens_saved). PYTHON is an interpreter with `tensorzero` and
-`litellm[proxy]` installed; without it only nginx and Larder are measured.
+`litellm[proxy]` installed, or only one of them; without it only nginx and Larder are measured.
 """
 import argparse
 import http.client
@@ -241,6 +241,8 @@ model_list:
     litellm_params: {{model: openai/mock, api_base: "http://127.0.0.1:{upstream}/v1", api_key: sk-none}}
 """)
     program = str(pathlib.Path(python).parent / "litellm")
+    if not pathlib.Path(program).exists():
+        return None
     command = [program, "--config", str(scratch / "litellm.yaml"), "--port", str(number), "--host", "127.0.0.1", "--telemetry", "False"]
     url = f"http://127.0.0.1:{number}/v1/chat/completions"
     env = {"LITELLM_MASTER_KEY": key, "LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
