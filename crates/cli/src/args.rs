@@ -190,9 +190,10 @@ pub enum Command {
     /// A type says which stages there are, what of a long conversation is sent and what is remembered. Each line is a
     /// message; the reply is printed as it is written. Lines that begin with / are commands: /new begins a session (/new
     /// NAME one in an aside), /act NAME starts an action (with the text after it, if there is any), /act lists them,
-    /// /window shows what was sent for the last reply and why, /help lists them all, /quit ends. /share previews a text for the others (/share
-    /// @NAME TEXT for one of them), /release ACTION TEXT a statement for an action, and /confirm gives what was previewed.
-    /// With --format json, each reply is an object that names its `conversation`. Without a type, lists conversations.
+    /// /edit TEXT says your last message in other words, /again has it answered once more, /delete erases it, /memory lists
+    /// what is remembered of you, /window shows what was sent for the last reply and why, /help lists them all, /quit ends.
+    /// /share previews a text for the others (/share @NAME TEXT for one of them), /release ACTION TEXT a statement for an
+    /// action, and /confirm gives what was previewed. With --format json, each reply is an object that names its `conversation`. Without a type, lists conversations.
     #[command(
         after_help = "Examples:\n  larder converse\n  larder converse tutor\n  larder converse --continue conv-0123456789abcdef --as ann\n  printf '%s\\n' 'My order is late' | larder converse support"
     )]

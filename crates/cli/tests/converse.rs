@@ -119,6 +119,66 @@ fn actions_windows_and_intents_are_text_for_people_and_json_for_programs() {
 }
 
 #[test]
+fn the_last_message_is_edited_answered_again_and_erased_in_the_terminal() {
+    let shop = Shop::responding(|seen| {
+        let body = String::from_utf8_lossy(&seen.body);
+        let said = if body.contains("Hello") { "Wrong." } else { "Right." };
+        reply_text(&format!("<thinking>\nMode: WITNESS\nUserIntensity: 4\nReady: N\n</thinking>{said}"))
+    });
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", "");
+    let typed = b"/again\nHello\n/again\n/edit\n/edit Good day\n/delete\n/delete\n";
+    let ran = shop.run_with(&["converse", "chat"], typed);
+    assert_eq!((ran.out.matches("Wrong.").count(), ran.out.matches("Right.").count()), (2, 1), "{ran:?}");
+    assert!(ran.err.contains("/edit needs the text to say instead"), "{ran:?}");
+    assert!(ran.err.contains("erased: Good day"), "{ran:?}");
+    assert!(ran.err.contains("there is no message to erase in this session"), "{ran:?}");
+    assert_ne!(ran.code, 0, "{ran:?}");
+}
+
+#[test]
+fn what_is_remembered_is_seen_allowed_and_forgotten_in_the_terminal() {
+    let shop = Shop::responding(|seen| {
+        let body = String::from_utf8_lossy(&seen.body);
+        if body.contains("Update the facts.") {
+            let fact =
+                json!({"category": "People", "fact": "Has a daughter, Lily.", "quote": "my daughter Lily"});
+            return reply_text(&json!({"upsert": [fact], "delete": []}).to_string());
+        }
+        respond(seen)
+    });
+    copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());
+    shop.configure_layers(&["REFLEX", "NERVES", "MIND", "VOICE"], "", "");
+    let first =
+        shop.run_with(&["converse", "chat"], b"/memory\nThis is about my daughter Lily.\n/memory revoke\n");
+    assert!(first.out.starts_with("Nothing is remembered of you.\n"), "{first:?}");
+    assert!(first.err.contains("/memory allow agrees to this: I agree that"), "{first:?}");
+    assert!(first.err.contains("you have not agreed"), "{first:?}");
+    shop.ok(&["jobs", "work"]);
+    let id = shop.json(&["converse"])[0]["id"].as_str().unwrap().to_owned();
+    let again = ["converse", "--continue", &id];
+    let memory =
+        || lines(&shop.run_with(&[&again[..], &["--format", "json"]].concat(), b"/memory\n").out).remove(0);
+    let fact = memory()["facts"][0].clone();
+    assert_eq!((&fact["fact"], &fact["consent"]), (&json!("Has a daughter, Lily."), &Value::Null));
+    let allowed = shop.run_with(&again, b"/memory allow\n/memory\n");
+    assert!(
+        allowed.err.contains("agreed: I agree that") && !allowed.err.contains("agrees to this"),
+        "{allowed:?}"
+    );
+    let fact = fact["id"].as_str().unwrap();
+    assert!(allowed.out.contains(&format!("{fact}  People: Has a daughter, Lily.\n")), "{allowed:?}");
+    let typed = format!("/memory forget {fact}\n/memory forget {fact}\n/memory revoke\n/memory more\n");
+    let forgotten = shop.run_with(&again, typed.as_bytes());
+    for said in ["forgotten", "no fact fact-", "revoked: nothing is used", "use /memory, /memory allow"] {
+        assert!(forgotten.err.contains(said), "{said}: {forgotten:?}");
+    }
+    let left = memory();
+    assert_eq!(left["facts"], json!([]));
+    assert!(left["consents"][0]["revoked"].is_string(), "{left}");
+}
+
+#[test]
 fn piped_lines_go_on_after_one_that_failed_and_commands_say_what_they_lack() {
     let shop = Shop::responding(respond);
     copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../conversation/tests/check/base"), shop.path());

@@ -6,10 +6,13 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use larder_conversation::actions::OPEN;
+use larder_conversation::memory::{EVERYTHING, consent_text};
 use larder_conversation::sharing::NewShare;
 use larder_conversation::{ALONE, Conversation, Conversations, Reply};
 use larder_core::output::OutputEvent;
 use larder_engine::executor::{ProgressObserver, RunReceipt};
+use larder_store::{ConversationMessage, Speaker};
+use larder_text::tokens::Counter;
 
 use super::jobs;
 use crate::args::{ConverseArgs, Format};
@@ -19,15 +22,22 @@ use crate::keyboard::Keyboard;
 use crate::{output, stop};
 
 /// The commands besides messages.
-const COMMANDS: &str = "/new, /act, /share, /release, /confirm, /window, /help and /quit";
+const COMMANDS: &str =
+    "/new, /edit, /again, /delete, /act, /share, /release, /confirm, /memory, /window, /help and /quit";
 
 /// What they do.
 const HELP: &str = "\
 /new [ASIDE]          begins a session, in an aside if one is named
+/edit TEXT            says TEXT in place of your last message
+/again                has your last message answered once more
+/delete               erases your last message with its reply
 /act [NAME [TEXT]]    starts an action, or lists what can be started
 /share [@NAME …] [TEXT]  previews a text to share, without one the newest draft
 /release ACTION TEXT  previews a statement for an action that waits for everyone's
 /confirm              gives what the newest preview shows
+/memory [allow | revoke | forget ID]
+                      lists what is remembered of you, lets it be used in later sessions or no
+                      longer, or erases a fact
 /window               prints what was sent for the last reply, and why
 /quit                 ends the conversation, which can be continued";
 
@@ -126,6 +136,26 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
                 Some(reply) => show::window(&conversation, &conversation.record(reply.number)?, is_plain)?,
                 None => output::say("there is no reply yet"),
             },
+            ("/memory", rest) => {
+                memory(&conversation, rest, is_plain).unwrap_or_else(&mut failed);
+                jobs::take_up(&context.global);
+            }
+            ("/delete", _) => match delete(&conversation).await {
+                Ok(()) => last = None,
+                Err(error) => failed(error),
+            },
+            ("/edit", "") => failed(CliError::Usage("/edit needs the text to say instead".to_owned())),
+            (command @ ("/edit" | "/again"), rest) => {
+                let text = Some(rest).filter(|_| command == "/edit");
+                match revise(&conversation, text, &printer).await {
+                    Ok(reply) => last = Some(reply),
+                    Err(error) => {
+                        may_wait = true;
+                        failed(error);
+                    }
+                }
+                jobs::take_up(&context.global);
+            }
             (command @ ("/act" | "/share" | "/release" | "/confirm"), rest) => {
                 if let Err(error) = act(&conversation, command, rest, &printer).await {
                     failed(error);
@@ -181,6 +211,68 @@ async fn answer_waiting(
             output::say(&format!("first, the reply to \"{}\":", output::visible(&message.text)));
         }
         show::reply(conversation, &conversation.answer(message.number, printer).await?, printer.is_plain)?;
+    }
+    Ok(())
+}
+
+/// Takes the last message back and says it anew, with another text if there is one.
+async fn revise(
+    conversation: &Conversation,
+    text: Option<&str>,
+    printer: &Printer,
+) -> Result<Reply, CliError> {
+    let posted = conversation.revise(text, None).await?;
+    let reply = conversation.answer(posted.number, printer).await?;
+    show::reply(conversation, &reply, printer.is_plain)?;
+    Ok(reply)
+}
+
+/// Erases the last message of the session with its reply.
+async fn delete(conversation: &Conversation) -> Result<(), CliError> {
+    let (session, _) = conversation.standing()?;
+    let messages = conversation.messages(Some(session))?;
+    let is_own = |message: &&ConversationMessage| message.speaker == Speaker::Participant;
+    let Some(last) = messages.iter().rfind(is_own) else {
+        return Err(CliError::Usage("there is no message to erase in this session".to_owned()));
+    };
+    conversation.delete_message(last.number).await?;
+    output::say(&format!("erased: {}", output::visible(&last.text)));
+    Ok(())
+}
+
+/// Lists what is remembered of the participant, or changes that.
+fn memory(conversation: &Conversation, rest: &str, is_plain: bool) -> Result<(), CliError> {
+    let counter = Counter::cl100k();
+    let memory = conversation.memory(&counter);
+    match rest.split_once(' ').map_or((rest, ""), |(what, id)| (what, id.trim())) {
+        ("", _) => return show::memory(conversation, &memory, is_plain),
+        ("allow", "") => {
+            let consent = memory.grant(EVERYTHING, &consent_text(None))?;
+            output::say(&format!("agreed: {}\n/memory revoke ends this", consent.shown));
+        }
+        ("revoke", "") => {
+            let Some(id) = memory.consent_to_everything()? else {
+                let help = "you have not agreed that everything may be used in later sessions; consents to single kinds of \
+                            facts are on the page of the conversation";
+                return Err(CliError::Usage(help.to_owned()));
+            };
+            memory.revoke(&id)?;
+            output::say(
+                "revoked: nothing is used in other sessions any more, and what was made under it is erased",
+            );
+        }
+        ("forget", id) if !id.is_empty() => {
+            if !memory.erase(id)? {
+                let id = output::visible(id);
+                return Err(CliError::Usage(format!("no fact {id} is remembered; /memory lists them")));
+            }
+            output::say("forgotten");
+        }
+        _ => {
+            return Err(CliError::Usage(
+                "use /memory, /memory allow, /memory revoke or /memory forget ID".to_owned(),
+            ));
+        }
     }
     Ok(())
 }

@@ -11,6 +11,19 @@ use super::{Fact, FactScope, PersonMemory, text};
 /// The scope of a consent that is for facts of every category, messages and summaries.
 pub const EVERYTHING: &str = "profile";
 
+/// What a person agrees to, as it is shown and recorded: that everything may cross sessions, or the facts of a category, which
+/// is about something.
+pub fn consent_text(category: Option<(&str, &str)>) -> String {
+    let what = match category {
+        None => "what I say and what is noted about me".to_owned(),
+        Some((name, about)) => format!("notes about me of the kind \u{201c}{name}\u{201d} ({about})"),
+    };
+    format!(
+        "I agree that {what} may be kept beyond a session and used in my later sessions and conversations under this name, \
+         until I revoke this."
+    )
+}
+
 /// That a person allowed something to cross sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

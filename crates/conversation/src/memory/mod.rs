@@ -24,7 +24,7 @@ use crate::kind::MemoryRules;
 use crate::nearness::Nearness;
 use crate::past::Person;
 
-pub use self::consent::{Consent, EVERYTHING};
+pub use self::consent::{Consent, EVERYTHING, consent_text};
 pub use self::erase::Eraser;
 pub use self::facts::{CONSOLIDATE, FactDiff, FactReport, FactUpsert, RefusedFact};
 pub(crate) use self::facts::{Request, statement};

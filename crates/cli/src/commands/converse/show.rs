@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use larder_conversation::intent::MemoryIntent;
-use larder_conversation::memory::Share;
+use larder_conversation::memory::{Consent, Fact, PersonMemory, Share, consent_text};
 use larder_conversation::sharing::SharePreview;
 use larder_conversation::{ActionResult, Conversation, Reply, ReplyRecord, Started};
 use larder_text::tokens::Counter;
@@ -51,6 +51,40 @@ pub fn received(
         } else {
             json(conversation, &Received { received: &share })?;
         }
+    }
+    Ok(())
+}
+
+/// What is remembered of a participant, and what of it may be used in other sessions, for programs.
+#[derive(Serialize)]
+struct Remembered {
+    facts: Vec<Fact>,
+    consents: Vec<Consent>,
+}
+
+/// What is remembered of the participant, and what of it may be used in other sessions.
+pub fn memory(
+    conversation: &Conversation,
+    memory: &PersonMemory<'_>,
+    is_plain: bool,
+) -> Result<(), CliError> {
+    let (facts, consents) = (memory.all_facts()?, memory.consents()?);
+    if !is_plain {
+        return json(conversation, &Remembered { facts, consents });
+    }
+    if facts.is_empty() {
+        output::text("Nothing is remembered of you.")?;
+    }
+    for fact in &facts {
+        let (said, until) = (&fact.said, fact.valid_until.map(|until| format!(", until {}", until.date())));
+        let (category, text) = (output::visible(&said.category), output::visible(&said.fact));
+        output::text(&format!("{}  {category}: {text}{}", fact.id, until.unwrap_or_default()))?;
+    }
+    for consent in consents.iter().filter(|consent| consent.revoked.is_none()) {
+        output::text(&format!("Since {}: {}", consent.since.date(), output::visible(&consent.shown)))?;
+    }
+    if memory.consent_to_everything()?.is_none() {
+        output::say(&format!("/memory allow agrees to this: {}", consent_text(None)));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use axum::extract::rejection::FormRejection;
 use axum::response::{Html, Redirect};
 use axum::{Extension, Form};
 use larder_conversation::Conversation;
-use larder_conversation::memory::{Consent, EVERYTHING};
+use larder_conversation::memory::{Consent, EVERYTHING, consent_text};
 use larder_gateway::app::App;
 use larder_gateway::auth::Caller;
 use larder_text::tokens::Counter;
@@ -26,14 +26,10 @@ use crate::api::{
 
 /// What a person agrees to, as the page shows it and as it is recorded.
 fn text_of(scope: &ConsentScope) -> String {
-    let what = match scope.scope.as_str() {
-        EVERYTHING => "what I say and what is noted about me".to_owned(),
-        name => format!("notes about me of the kind \u{201c}{name}\u{201d} ({})", scope.about),
-    };
-    format!(
-        "I agree that {what} may be kept beyond a session and used in my later sessions and conversations under this name, \
-         until I revoke this."
-    )
+    consent_text(match scope.scope.as_str() {
+        EVERYTHING => None,
+        name => Some((name, &scope.about)),
+    })
 }
 
 /// `/conversations/{id}/memory`
