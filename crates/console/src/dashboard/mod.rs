@@ -106,6 +106,7 @@ fn conversations() -> Router<Arc<App>> {
         .route("/conversations/{id}/accept", post(conversation::accept))
         .route("/conversations/{id}/decline", post(conversation::decline))
         .route("/conversations/{id}/messages", post(conversation::say))
+        .route("/conversations/{id}/last", post(conversation::change_last))
         .route("/conversations/{id}/aside", get(conversation::aside))
         .route("/conversations/{id}/acts", get(conversation::acts))
         .route("/conversations/{id}/actions", post(conversation::act))

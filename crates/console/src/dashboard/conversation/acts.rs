@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::super::figures::name;
 use super::super::layout::PageError;
 use super::super::ui::{facts, panel};
-use super::{AsParams, address, open, page_of, sharing};
+use super::{AsParams, address, last, open, page_of, sharing};
 use crate::api::{ActionInfo, ActionList, Path, Problem, Query, blocking_conversation};
 
 /// `/conversations/{id}/acts`: what the script puts below the chat after a reply.
@@ -57,6 +57,7 @@ pub(super) fn shown(
         (session_form(conversation))
     };
     Ok(html! {
+        (last::shown(conversation, messages, session))
         (sharing::shown(conversation, record, messages)?)
         (panel("acts-now", "What you can do now", content))
     })

@@ -4,6 +4,7 @@
 mod acts;
 mod aside;
 mod invitations;
+mod last;
 mod memory;
 mod sharing;
 
@@ -33,6 +34,7 @@ use crate::api::{
 pub use acts::{act, begin_session, show as acts};
 pub use aside::show as aside;
 pub use invitations::{accept, decline};
+pub use last::change as change_last;
 pub use memory::{correct, delete, forget, forget_person, give, revoke, show as memory};
 pub use sharing::{preview, share};
 

@@ -69,6 +69,37 @@ async fn sent(app: &TestApp, router: &Router, request: Request<Body>) -> (Status
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_last_message_is_changed_answered_again_and_deleted() {
+    let (app, router, path) = talk_of("chat", ["One.", "Two.", "Three."].map(reply)).await;
+    let change = async |form: &str| done(&app, &router, (&path, "last", "ana"), form).await;
+    let before = sent(&app, &router, get(&format!("{path}?as=ana"))).await.2;
+    assert!(!before.contains("Your last message"), "{before}");
+    let page = done(&app, &router, (&path, "messages", "ana"), "text=My+secert").await;
+    assert!(page.contains("One.") && page.contains("dir=\"auto\">My secert</textarea>"), "{page}");
+    let number = |page: &str| -> u64 {
+        let (_, behind) = page.split_once("name=\"number\" value=\"").unwrap();
+        behind.split('"').next().unwrap().parse().unwrap()
+    };
+    let first = number(&page);
+    let page = change(&format!("number={first}&text=My+secret&change=edit")).await;
+    assert!(page.contains("Two.") && page.contains("My secret"), "{page}");
+    assert!(!page.contains("One.") && !page.contains("secert"), "{page}");
+    let form = format!("number={first}&text=No&change=delete");
+    let late = sent(&app, &router, post(&format!("{path}/last?as=ana"), FORM, &form)).await;
+    assert!(
+        late.0.is_client_error() && !late.2.contains("My secret"),
+        "an older page changes nothing: {late:?}"
+    );
+    let page = change(&format!("number={}&text=Ignored&change=again", number(&page))).await;
+    assert!(page.contains("Three.") && page.contains("My secret") && !page.contains("Two."), "{page}");
+    let other = sent(&app, &router, get(&format!("{path}?as=ben"))).await.2;
+    assert!(!other.contains("My secret") && !other.contains("Your last message"), "{other}");
+    let page = change(&format!("number={}&text=&change=delete", number(&page))).await;
+    assert!(!page.contains("My secret") && !page.contains("Three."), "{page}");
+    assert!(!page.contains("Your last message"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_type_is_tried_with_what_was_sent_next_to_it() {
     let (app, router, path) = talk().await;
     let (_, _, list) = sent(&app, &router, get("/conversations")).await;
