@@ -379,7 +379,7 @@ mod tests {
         for answer in ["Yes", "no, I do not", "Ann: Yep! We did.", " Sure."] {
             assert!(opens_with_yes_or_no(answer), "{answer}");
         }
-        for none in ["Nobody came.", "I said yes.", "Note: yes", ""] {
+        for none in ["Nobody came.", "I said yes.", "note: yes", ""] {
             assert!(!opens_with_yes_or_no(none), "{none}");
         }
     }
