@@ -122,39 +122,21 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
         match line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim())) {
             ("", _) => continue,
             ("/quit", _) => break,
-            ("/new", aside) => {
-                match conversation.begin_session(Some(aside).filter(|aside| !aside.is_empty())).await {
-                    Ok(session) => {
-                        output::say(&format!("session {session}"));
-                        begin(&conversation, &printer).await.unwrap_or_else(&mut failed);
-                    }
-                    Err(error) => failed(error.into()),
-                }
-            }
+            ("/new", aside) => new_session(&conversation, aside, &printer).await.unwrap_or_else(&mut failed),
             ("/help", _) => output::say(HELP),
             ("/window", _) => match &last {
                 Some(reply) => show::window(&conversation, &conversation.record(reply.number)?, is_plain)?,
                 None => output::say("there is no reply yet"),
             },
-            ("/memory", rest) => {
-                memory(&conversation, rest, is_plain).unwrap_or_else(&mut failed);
-                jobs::take_up(&context.global);
-            }
-            ("/delete", _) => match delete(&conversation).await {
-                Ok(()) => last = None,
-                Err(error) => failed(error),
-            },
-            ("/edit", "") => failed(CliError::Usage("/edit needs the text to say instead".to_owned())),
-            (command @ ("/edit" | "/again"), rest) => {
-                let text = Some(rest).filter(|_| command == "/edit");
-                match revise(&conversation, text, &printer).await {
-                    Ok(reply) => last = Some(reply),
+            ("/memory", rest) => memory(&conversation, rest, is_plain).unwrap_or_else(&mut failed),
+            (command @ ("/edit" | "/again" | "/delete"), rest) => {
+                match change_last(&conversation, command, rest, &printer).await {
+                    Ok(reply) => last = reply,
                     Err(error) => {
                         may_wait = true;
                         failed(error);
                     }
                 }
-                jobs::take_up(&context.global);
             }
             (command @ ("/act" | "/share" | "/release" | "/confirm"), rest) => {
                 if let Err(error) = act(&conversation, command, rest, &printer).await {
@@ -171,7 +153,6 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
                     Ok(reply) => {
                         show::reply(&conversation, &reply, is_plain)?;
                         last = Some(reply);
-                        jobs::take_up(&context.global);
                     }
                     Err(error) => {
                         may_wait = true;
@@ -180,6 +161,7 @@ pub async fn run(context: &CommandContext, args: ConverseArgs) -> Result<ExitCod
                 }
             }
         }
+        jobs::take_up(&context.global);
     }
     if interactive && is_plain {
         output::say(&format!("`{}` continues this conversation", command_again(&conversation)?));
@@ -215,29 +197,38 @@ async fn answer_waiting(
     Ok(())
 }
 
-/// Takes the last message back and says it anew, with another text if there is one.
-async fn revise(
-    conversation: &Conversation,
-    text: Option<&str>,
-    printer: &Printer,
-) -> Result<Reply, CliError> {
-    let posted = conversation.revise(text, None).await?;
-    let reply = conversation.answer(posted.number, printer).await?;
-    show::reply(conversation, &reply, printer.is_plain)?;
-    Ok(reply)
+/// Begins a session, in an aside if one is named.
+async fn new_session(conversation: &Conversation, aside: &str, printer: &Printer) -> Result<(), CliError> {
+    let session = conversation.begin_session(Some(aside).filter(|aside| !aside.is_empty())).await?;
+    output::say(&format!("session {session}"));
+    begin(conversation, printer).await
 }
 
-/// Erases the last message of the session with its reply.
-async fn delete(conversation: &Conversation) -> Result<(), CliError> {
-    let (session, _) = conversation.standing()?;
-    let messages = conversation.messages(Some(session))?;
-    let is_own = |message: &&ConversationMessage| message.speaker == Speaker::Participant;
-    let Some(last) = messages.iter().rfind(is_own) else {
-        return Err(CliError::Usage("there is no message to erase in this session".to_owned()));
-    };
-    conversation.delete_message(last.number).await?;
-    output::say(&format!("erased: {}", output::visible(&last.text)));
-    Ok(())
+/// Says the last message in other words, has it answered once more, or erases it with its reply.
+async fn change_last(
+    conversation: &Conversation,
+    command: &str,
+    text: &str,
+    printer: &Printer,
+) -> Result<Option<Reply>, CliError> {
+    if command == "/delete" {
+        let (session, _) = conversation.standing()?;
+        let messages = conversation.messages(Some(session))?;
+        let is_own = |message: &&ConversationMessage| message.speaker == Speaker::Participant;
+        let Some(last) = messages.iter().rfind(is_own) else {
+            return Err(CliError::Usage("there is no message to erase in this session".to_owned()));
+        };
+        conversation.delete_message(last.number).await?;
+        output::say(&format!("erased: {}", output::visible(&last.text)));
+        return Ok(None);
+    }
+    if command == "/edit" && text.is_empty() {
+        return Err(CliError::Usage("/edit needs the text to say instead".to_owned()));
+    }
+    let posted = conversation.revise(Some(text).filter(|_| command == "/edit"), None).await?;
+    let reply = conversation.answer(posted.number, printer).await?;
+    show::reply(conversation, &reply, printer.is_plain)?;
+    Ok(Some(reply))
 }
 
 /// Lists what is remembered of the participant, or changes that.

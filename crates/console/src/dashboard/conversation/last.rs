@@ -95,8 +95,8 @@ pub async fn change(
         let answering = larder_engine::blocking::run(move || {
             replies::answer(&app, &caller, conversation, posted.number, true)
         });
-        let stream = answering.await.map_err(|error| Problem::internal(&error))?.map_err(Problem::from)?;
-        stream.read(None).ended().await.map_err(Problem::from)?;
+        let stream = answering.await.map_err(|error| Problem::internal(&error))??;
+        stream.read(None).ended().await?;
     }
     Ok(Redirect::to(&back))
 }
