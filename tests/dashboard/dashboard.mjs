@@ -850,6 +850,34 @@ check("a conversation is led without scripts, too", () =>
     yes((await page.locator("#aside").textContent()).includes("Frustration"), "with what was sent next to it");
   }));
 
+for (const script of [true, false]) {
+  check(`the last message is said anew ${script ? "in the browser" : "without scripts, too"}`, () =>
+    withPage({ script }, async (page) => {
+      await open(page, "/conversations");
+      await page.getByLabel("Type").selectOption("tutor");
+      await submitted(page, page.getByRole("button", { name: "Begin" }));
+      await page.getByLabel("Your message").fill("Wait: " + say.lesson.question);
+      await page.getByRole("button", { name: "Send" }).click();
+      const said = page.locator("#messages li p");
+      await said.getByText(say.lesson.answer).waitFor();
+      if (!script) await page.reload();
+      const change = async (button) => {
+        await page.getByText("Change it, have it answered once more, or delete it").click();
+        await submitted(page, page.getByRole("button", { name: button }));
+      };
+      await page.getByLabel("In other words").waitFor({ state: "attached" });
+      await page.getByText("Change it, have it answered once more, or delete it").click();
+      await page.getByLabel("In other words").fill(say.lesson.question);
+      await submitted(page, page.getByRole("button", { name: "Say this instead" }));
+      is((await texts(said)).join("|"), [say.lesson.question, say.lesson.answer].join("|"), "in other words");
+      await change("Answer once more");
+      is((await texts(said)).join("|"), [say.lesson.question, say.lesson.answer].join("|"), "and answered once more");
+      await change("Delete with its reply");
+      is(await said.count(), 0, "and deleted");
+      is(await page.getByLabel("In other words").count(), 0, "with nothing left to change");
+    }));
+}
+
 // Begins a mediation and leads Ann's side as far as a draft; the browser may have its script or not.
 async function mediate(page, type = "mediation", people = "Ann, Ben") {
   await open(page, "/conversations");
@@ -1058,6 +1086,8 @@ const PROOFS = [
   ["live totals move while a client talks", SCRIPT, "piece.innerHTML = html;", "location.reload();"],
   ["a conversation type is tried, with what was sent next to it", SCRIPT, 'add("own", form.dataset.as, text);', ""],
   ["a conversation type is tried, with what was sent next to it", SCRIPT, "if (!read.ok) return;", "return;"],
+  ["the last message is said anew in the browser", /\/acts/, 'name="change" value="edit"', 'name="change" value="again"'],
+  ["the last message is said anew without scripts, too", PAGE, 'name="change" value="edit"', 'name="change" value="again"'],
   ["a mediation of two is led in the browser", SCRIPT, "data.draft && data.draft !== data.text", "false"],
   ["a mediation of two is led in the browser", PAGE, /name="confirm" value="[^"]*"/, 'name="confirm" value="0"'],
   ["a mediation of three keeps who is left out", SCRIPT, 'checked: "defaultChecked"', ""],
