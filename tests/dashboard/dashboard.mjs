@@ -1082,12 +1082,13 @@ const PAGE = /^\/(?!assets|live)/;
 const SCRIPT = /script\.js$/;
 const STYLE = /style\.css$/;
 const PROOFS = [
+  // These need runs that are among the newest.
+  ["runs", PAGE, /intervention<\/span>/g, "completed</span>"],
+  ["runs", PAGE, "captured twice", "captured once"],
   ["live totals move while a client talks", SCRIPT, '"pieces", (event)', '"nothing", (event)'],
   ["live totals move while a client talks", SCRIPT, "piece.innerHTML = html;", "location.reload();"],
   ["a conversation type is tried, with what was sent next to it", SCRIPT, 'add("own", form.dataset.as, text);', ""],
   ["a conversation type is tried, with what was sent next to it", SCRIPT, "if (!read.ok) return;", "return;"],
-  ["the last message is said anew in the browser", /\/acts/, 'name="change" value="edit"', 'name="change" value="again"'],
-  ["the last message is said anew without scripts, too", PAGE, 'name="change" value="edit"', 'name="change" value="again"'],
   ["a mediation of two is led in the browser", SCRIPT, "data.draft && data.draft !== data.text", "false"],
   ["a mediation of two is led in the browser", PAGE, /name="confirm" value="[^"]*"/, 'name="confirm" value="0"'],
   ["a mediation of three keeps who is left out", SCRIPT, 'checked: "defaultChecked"', ""],
@@ -1119,8 +1120,6 @@ const PROOFS = [
   ["the transcript of a session", /transcript\/\d/, /ERROR/g, "WARN"],
   ["a book becomes a pointer, and its badge opens to it", /parts/, /aria-label="The original" dir="auto">\n/, "$&x"],
   ["a book becomes a pointer, and its badge opens to it", /parts/, /\/content"/g, '/content?lines=1:1"'],
-  ["runs", PAGE, /intervention<\/span>/g, "completed</span>"],
-  ["runs", PAGE, "captured twice", "captured once"],
   ["a turn, from the list to the bytes of a claim", PAGE, "<mark>", "<mark>x"],
   ["a turn, from the list to the bytes of a claim", PAGE, /<details class="fold" id/g, '<details open class="fold" id'],
   ["a turn, from the list to the bytes of a claim", PAGE, 'id="b-result-001"', 'id="b-result-002"'],
@@ -1149,6 +1148,8 @@ const PROOFS = [
   ["accessible in light and dark, from 360 to 3840 pixels", PAGE, '<html lang="en">', "<html>"],
   ["accessible in light and dark, from 360 to 3840 pixels", STYLE, "overflow-x: auto;\n  margin-inline", "margin-inline"],
   ["accessible in light and dark, from 360 to 3840 pixels", PAGE, '<main id="main"', '<img src="https://example.org/x.png"><main id="main"'],
+  ["the last message is said anew in the browser", /\/acts/, 'name="change" value="edit"', 'name="change" value="again"'],
+  ["the last message is said anew without scripts, too", PAGE, 'name="change" value="edit"', 'name="change" value="again"'],
 ];
 
 async function prove() {
