@@ -249,7 +249,7 @@ fn memory(conversation: &Conversation, rest: &str, is_plain: bool) -> Result<(),
             };
             memory.revoke(&id)?;
             output::say(
-                "revoked: nothing is used in other sessions any more, and what was made under it is erased",
+                "revoked: what was made under this consent is used no more, and is erased within a minute",
             );
         }
         ("forget", id) if !id.is_empty() => {
