@@ -170,7 +170,12 @@ fn what_is_remembered_is_seen_allowed_and_forgotten_in_the_terminal() {
     assert!(allowed.out.contains(&format!("{fact}  People: Has a daughter, Lily.\n")), "{allowed:?}");
     let typed = format!("/memory forget {fact}\n/memory forget {fact}\n/memory revoke\n/memory more\n");
     let forgotten = shop.run_with(&again, typed.as_bytes());
-    for said in ["forgotten", "no fact fact-", "revoked: what was made under this consent", "use /memory, /memory allow"] {
+    for said in [
+        "forgotten",
+        "no fact fact-",
+        "revoked: what was made under this consent",
+        "use /memory, /memory allow",
+    ] {
         assert!(forgotten.err.contains(said), "{said}: {forgotten:?}");
     }
     let left = memory();
