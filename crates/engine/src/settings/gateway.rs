@@ -142,7 +142,7 @@ settings! {
         #[env("LARDER_RETRY_AFTER_MAX")]
         pub retry_after_max: Duration = "gateway.retry_after_max_s", Duration::ZERO;
         /// How many times within one request, or one answer of a recipe, a model may read originals back. 0: the rehydrate
-        /// tool is not offered.
+        /// tool is not offered, and what fits is sent whole.
         #[env("LARDER_REHYDRATE_ROUNDS")]
         pub rehydrate_rounds: u32 = "gateway.rehydrate_rounds", rehydrate::ROUNDS;
         /// Maximum tokens of one reply of the rehydrate tool.
