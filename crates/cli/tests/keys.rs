@@ -70,6 +70,24 @@ fn the_first_key_needs_agreement_because_everyone_needs_one_from_then_on() {
 }
 
 #[test]
+fn a_list_without_keys_says_who_may_call() {
+    let shop = Shop::new();
+    assert!(shop.ok(&["keys"]).err.contains("only programs on this machine"));
+    shop.ok(&["keys", "create", "--user", "ada", "--yes"]);
+    shop.ok(&["forget", "ada", "--yes"]);
+    let none = shop.ok(&["keys"]);
+    assert!(none.out.is_empty() && none.err.contains("every request is refused until"), "{none:?}");
+    for (settings, words) in [
+        ("require_keys = false\n", "only programs on this machine"),
+        ("require_keys = true\n", "every request is refused until"),
+    ] {
+        shop.write("larder.toml", format!("[gateway]\n{settings}"));
+        let none = shop.ok(&["keys"]);
+        assert!(none.err.contains(words), "{settings}: {none:?}");
+    }
+}
+
+#[test]
 fn a_key_that_locks_no_one_out_needs_no_confirmation() {
     for settings in ["require_keys = true\n", "require_keys = false\n", "listen = \"0.0.0.0:8787\"\n"] {
         let shop = Shop::new();

@@ -98,9 +98,15 @@ fn list(context: &CommandContext, store: &Store) -> Result<(), CliError> {
         return output::json(&shown);
     }
     if keys.is_empty() {
-        output::say(
-            "no keys: only programs on this machine may call, as user local; `larder keys create` creates one",
-        );
+        let needs_key = match context.config.gateway().keys_required() {
+            Some(required) => required,
+            None => store.keys().any_created()?,
+        };
+        output::say(if needs_key {
+            "no keys: every request is refused until `larder keys create` makes one"
+        } else {
+            "no keys: only programs on this machine may call, as user local; `larder keys create` creates one"
+        });
     }
     for record in keys {
         let operator = if record.operator { "operator " } else { "" };
