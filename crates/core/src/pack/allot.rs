@@ -26,16 +26,12 @@ pub(super) fn allot(slots: &[Slot], demands: &[Demand], available: usize) -> Vec
         allowed[slot] += extra;
         *left -= extra;
     };
-    // Floors that do not all fit are served in proportion.
+    // No floor is above what is there, and critical parts count towards it.
     let floor = |slot: usize| slots[slot].floor.min(demands[slot].whole);
-    let (floors, room) = ((0..slots.len()).map(floor).fold(0, usize::saturating_add), left);
-    for &slot in &by_priority {
-        let share = if floors > room {
-            (floor(slot) as u128 * room as u128 / floors as u128) as usize
-        } else {
-            floor(slot)
-        };
-        raise(slot, share, &mut left, &mut allowed);
+    let lacking: Vec<usize> =
+        (0..slots.len()).map(|slot| floor(slot).saturating_sub(allowed[slot])).collect();
+    for (slot, extra) in share_floors(&lacking, left).into_iter().enumerate() {
+        raise(slot, allowed[slot] + extra, &mut left, &mut allowed);
     }
     for &slot in &by_priority {
         let cap = if let Cap::Tokens(cap) = slots[slot].cap { cap } else { usize::MAX };
@@ -53,6 +49,36 @@ pub(super) fn allot(slots: &[Slot], demands: &[Demand], available: usize) -> Vec
         }
     }
     allowed
+}
+
+/// Divides `room` among slots by the tokens that their floors lack. If these do not all fit, a slot that lacks no more than
+/// its even share gets all of them, since leaving out a few tokens saves less than the marker for them costs. The others
+/// share the rest in proportion.
+fn share_floors(lacking: &[usize], room: usize) -> Vec<usize> {
+    if lacking.iter().map(|&tokens| tokens as u128).sum::<u128>() <= room as u128 {
+        return lacking.to_vec();
+    }
+    let mut given = vec![0; lacking.len()];
+    let mut left = room;
+    let mut open: Vec<usize> = (0..lacking.len()).filter(|&slot| lacking[slot] > 0).collect();
+    while !open.is_empty() {
+        let even = left / open.len();
+        let (small, large): (Vec<usize>, Vec<usize>) =
+            open.into_iter().partition(|&slot| lacking[slot] <= even);
+        if small.is_empty() {
+            let total: u128 = large.iter().map(|&slot| lacking[slot] as u128).sum();
+            for slot in large {
+                given[slot] = (lacking[slot] as u128 * left as u128 / total) as usize;
+            }
+            break;
+        }
+        for slot in small {
+            given[slot] = lacking[slot];
+            left -= lacking[slot];
+        }
+        open = large;
+    }
+    given
 }
 
 /// The share of a slot; 0 for slots with another cap.
@@ -157,6 +183,33 @@ mod tests {
         high.floor = 600;
         let slots = [slots[0].clone(), high];
         assert_eq!(allot(&slots, &[demand(5_000), demand(5_000)], 300), [100, 200], "in proportion");
+    }
+
+    #[test]
+    fn a_small_demand_is_met_where_floors_do_not_all_fit() {
+        let mut slots = ["history", "documents", "tools"].map(Slot::new);
+        (slots[0].floor, slots[1].floor, slots[2].floor) = (2_000, 3_000, 6_000);
+        let demands = [demand(17), demand(9_000), demand(9_000)];
+        assert_eq!(allot(&slots, &demands, 1_517), [17, 500, 1_000]);
+        assert_eq!(allot(&slots[..2], &demands[..2], 1_600), [17, 1_583]);
+        let demands = [Demand { critical: 10, ..demand(17) }, demand(9_000)];
+        assert_eq!(allot(&slots[..2], &demands, 100), [17, 83], "critical parts count towards the floor");
+    }
+
+    #[test]
+    fn floors_never_get_more_than_there_is_and_order_does_not_matter() {
+        for lacking in [[0, 0, 0], [1, 1, 1], [17, 3_000, 4_000], [5, 9, 9_000], [usize::MAX, 3, usize::MAX]]
+        {
+            for room in [0, 1, 2, 17, 100, 5_000, usize::MAX] {
+                let given = share_floors(&lacking, room);
+                let sum: u128 = given.iter().map(|&tokens| tokens as u128).sum();
+                assert!(sum <= room as u128, "{lacking:?} in {room}: {given:?}");
+                assert!(given.iter().zip(&lacking).all(|(given, lacking)| given <= lacking), "{given:?}");
+                let [first, second, third] = lacking;
+                let turned = share_floors(&[third, first, second], room);
+                assert_eq!([turned[1], turned[2], turned[0]], given[..], "{lacking:?} in {room}");
+            }
+        }
     }
 
     #[test]
