@@ -177,7 +177,9 @@ fn rehydrate_gives_the_selection_and_nothing_else() {
     shop.write("long.txt", &original);
     let pointer = shop.pointer_to("long.txt");
     let first_two: String = original.split_inclusive('\n').skip(1).take(2).collect();
-    assert_eq!(shop.ok(&["rehydrate", &pointer, "--lines", "2:3"]).out, first_two);
+    for lines in ["2:3", "2-3"] {
+        assert_eq!(shop.ok(&["rehydrate", &pointer, "--lines", lines]).out, first_two);
+    }
     assert_eq!(shop.ok(&["rehydrate", &pointer, "--bytes", "5:11"]).out, original[5..11]);
     assert!(shop.ok(&["rehydrate", &pointer, "--grep", "nowhere"]).err.contains("no line matches"));
     let found = shop.ok(&["rehydrate", &pointer, "--grep", "lamp 34[34] "]).out;

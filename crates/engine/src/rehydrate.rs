@@ -3,7 +3,7 @@
 
 use larder_store::{Selection, StoreError, UserStore};
 use larder_text::picture::Picture;
-use larder_text::pointer::Pointer;
+use larder_text::pointer::{Fragment, Pointer};
 use larder_text::tokens::Counter;
 use serde::Deserialize;
 
@@ -184,9 +184,10 @@ fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Mis
         return Err(told("", "`id` is missing: give the pointer as `id`".to_owned()));
     }
     let pointer: Pointer = id.parse().map_err(|error| told(id, format!("{error}")))?;
-    let found = match selection(&wanted).map_err(|error| told(id, error))? {
+    let selection = selection(&wanted).map_err(|error| told(id, error))?;
+    let found = match &selection {
         None => store.pointers().resolve(&pointer),
-        Some(selection) => store.pointers().rehydrate(&pointer, &selection),
+        Some(selection) => store.pointers().rehydrate(&pointer, selection),
     };
     let content = found.map_err(|error| match error {
         StoreError::NotOurs { .. }
@@ -195,20 +196,14 @@ fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Mis
         | StoreError::Select(_) => told(id, error.to_string()),
         other => Miss::Failed(other),
     })?;
-    let range = match (&wanted.lines, &wanted.bytes, &wanted.pattern, &wanted.path) {
-        (Some(lines), ..) => numbers(lines).map(|(first, last)| ("lines", first, last)),
-        (None, Some(bytes), ..) => numbers(bytes).map(|(start, end)| ("bytes", start, end)),
-        (None, None, None, None) if pointer.fragment.is_none() => Some(("bytes", 0, content.len())),
+    let range = match selection.as_ref().map(Selection::fragment) {
+        Some(Some(Fragment::Lines { first, last })) => Some(("lines", first, last)),
+        Some(Some(Fragment::Bytes { start, end })) => Some(("bytes", start, end)),
+        None if pointer.fragment.is_none() => Some(("bytes", 0, content.len())),
         _ => None,
     };
     let range = range.filter(|_| std::str::from_utf8(&content).is_ok());
     Ok((id.to_owned(), Selected { content, range }))
-}
-
-/// The ends of a range, however they are divided.
-fn numbers(range: &str) -> Option<(usize, usize)> {
-    let (from, to) = range.split_once([':', '-'])?;
-    Some((from.trim().parse().ok()?, to.trim().parse().ok()?))
 }
 
 fn selection(wanted: &RehydrateArguments) -> Result<Option<Selection>, String> {
@@ -217,8 +212,8 @@ fn selection(wanted: &RehydrateArguments) -> Result<Option<Selection>, String> {
         return Err("give only one of lines, bytes, pattern and path".to_owned());
     }
     let made = match given.map(|part| part.as_deref()) {
-        [Some(lines), ..] => Selection::lines(&lines.replace('-', ":")),
-        [_, Some(bytes), ..] => Selection::bytes(&bytes.replace('-', ":")),
+        [Some(lines), ..] => Selection::lines(lines),
+        [_, Some(bytes), ..] => Selection::bytes(bytes),
         [_, _, Some(pattern), _] => Selection::grep(pattern),
         [.., Some(path)] => Selection::path(path),
         [None, None, None, None] => return Ok(None),

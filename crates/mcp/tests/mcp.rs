@@ -85,7 +85,12 @@ async fn rehydrate_gives_the_original_whole_and_in_part() {
     assert_eq!((data["text"].as_str().unwrap(), shown.as_str()), (log.as_str(), log.as_str()));
     assert_eq!((&data["kind"], &data["total_bytes"]), (&json!("tool_result"), &json!(log.len())));
     let line = log.lines().nth(700).unwrap();
-    for part in [json!({"lines": "701:701"}), json!({"pattern": "ERROR"}), json!({"grep": "ERROR"})] {
+    for part in [
+        json!({"lines": "701:701"}),
+        json!({"lines": "701-701"}),
+        json!({"pattern": "ERROR"}),
+        json!({"grep": "ERROR"}),
+    ] {
         let mut arguments = part.clone();
         arguments["id"] = json!(pointer);
         assert_eq!(client.call("rehydrate", arguments).await.1, format!("{line}\n"), "{part}");
@@ -124,7 +129,7 @@ async fn recoverable_errors_are_results_with_a_hint() {
             json!({"id": pointer, "lines": "1:2", "path": "$"}),
             "one of lines, bytes, pattern and path",
         ),
-        ("rehydrate", json!({"id": pointer, "lines": "1-2"}), "first:last"),
+        ("rehydrate", json!({"id": pointer, "lines": "1..2"}), "first:last"),
         ("rehydrate", json!({"id": pointer, "lines": "1001:2000"}), "ask for lines within 1:1000"),
         ("rehydrate", json!({"id": pointer, "pattern": "("}), "pattern: "),
         ("rehydrate", json!({"id": pointer, "path": "$.a"}), "use lines, bytes or a pattern instead"),

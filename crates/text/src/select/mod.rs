@@ -94,7 +94,7 @@ enum SelectionKind {
 }
 
 impl Selection {
-    /// Lines `a:b`, counted from 1, both included; each with its line break.
+    /// Lines `a:b` or `a-b`, counted from 1, both included; each with its line break.
     pub fn lines(range: &str) -> Result<Self, SelectError> {
         match parse_range(range) {
             Some((first, last)) if 1 <= first && first <= last => {
@@ -104,7 +104,7 @@ impl Selection {
         }
     }
 
-    /// Bytes `a:b`, counted from 0, the end excluded.
+    /// Bytes `a:b` or `a-b`, counted from 0, the end excluded.
     pub fn bytes(range: &str) -> Result<Self, SelectError> {
         match parse_range(range) {
             Some((start, end)) if start <= end => {
@@ -194,8 +194,9 @@ fn lines(content: &[u8]) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
+/// The two numbers of `a:b`, which may also be written as in the fragment of a pointer: `a-b`.
 fn parse_range(text: &str) -> Option<(usize, usize)> {
-    let (from, to) = text.split_once(':')?;
+    let (from, to) = text.split_once([':', '-'])?;
     let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
     Some((number(from)?, number(to)?))
 }

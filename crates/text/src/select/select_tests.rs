@@ -63,14 +63,38 @@ proptest! {
 
 #[test]
 fn ranges_are_two_numbers() {
-    for text in ["", ":", "1", "1:", ":2", "a:b", "-1:2", "+1:2", "1:2:3", "1 : 2", "99999999999999999999:1"]
-    {
+    for text in [
+        "",
+        ":",
+        "-",
+        "1",
+        "1:",
+        "1-",
+        ":2",
+        "-2",
+        "a:b",
+        "-1:2",
+        "1:-2",
+        "+1:2",
+        "1:2:3",
+        "1-2-3",
+        "1-2:3",
+        "1 : 2",
+        "1--2",
+        "99999999999999999999:1",
+    ] {
         assert!(matches!(Selection::lines(text), Err(SelectError::BadRange { .. })), "{text}");
         assert!(matches!(Selection::bytes(text), Err(SelectError::BadRange { .. })), "{text}");
     }
     assert!(Selection::lines("0:1").is_err() && Selection::lines("2:1").is_err());
     assert_eq!(Selection::bytes("0:0").unwrap().apply(b"").unwrap(), b"");
-    assert_eq!(Selection::lines("2:2").unwrap().apply(b"a\nb").unwrap(), b"b");
+    for range in ["2:2", "2-2"] {
+        assert_eq!(Selection::lines(range).unwrap().apply(b"a\nb").unwrap(), b"b");
+    }
+    for range in ["1:3", "1-3"] {
+        assert_eq!(Selection::bytes(range).unwrap().apply(b"abcd").unwrap(), b"bc");
+    }
+    assert!(Selection::lines("0-1").is_err() && Selection::lines("2-1").is_err());
 }
 
 #[test]
