@@ -79,11 +79,13 @@ pub enum AuthError {
     /// A budget in dollars cannot be enforced for models without prices.
     #[error(
         "the key has a budget in money, and the model `{model}` has no price here: give it `prices` under \
-         [models.catalogue.\"{model}\"] in larder.toml, or use a key with a budget in tokens"
+         [{table}] in larder.toml, or use a key with a budget in tokens"
     )]
     Unpriced {
-        /// Its id.
+        /// Its name in the model table; of a model that the table does not have, its id.
         model: String,
+        /// The table of larder.toml that takes its prices.
+        table: String,
     },
     /// The budget of the key does not cover the request.
     #[error("{}", budget::describe(.0))]
@@ -103,6 +105,12 @@ pub enum AuthError {
 }
 
 impl AuthError {
+    /// The refusal of a model without prices: of one in the model table by its name there, of another by its id.
+    pub fn unpriced(model: &str, in_table: bool) -> Self {
+        let parent = if in_table { "models" } else { "models.catalogue" };
+        Self::Unpriced { model: model.to_owned(), table: format!("{parent}.\"{model}\"") }
+    }
+
     /// The corresponding HTTP status.
     pub const fn status(&self) -> StatusCode {
         match self {

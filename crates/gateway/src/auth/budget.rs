@@ -49,7 +49,7 @@ impl Caller {
     /// Fails where the key is limited in money and one of these models has no price.
     pub fn may_ask(&self, reach: &ModelSet) -> Result<(), AuthError> {
         match reach.unpriced().filter(|_| self.limits.picos_per_day.is_some()) {
-            Some(model) => Err(AuthError::Unpriced { model: model.to_owned() }),
+            Some(model) => Err(AuthError::unpriced(model, true)),
             None => Ok(()),
         }
     }

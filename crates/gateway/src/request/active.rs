@@ -188,7 +188,12 @@ impl OpenRequest {
     /// If the key's budget is too small, or is in dollars and the model has no price.
     pub fn reserve(&mut self) -> Result<(), RequestError> {
         let max = self.max_of_next_round();
-        self.budget.reserve_round(&self.app, &self.caller, &self.record.summary.model, &max)
+        let summary = &self.record.summary;
+        let model = match &summary.answered_by {
+            Some(by) => (by.name.as_str(), by.server.is_none()),
+            None => (summary.model.as_str(), false),
+        };
+        self.budget.reserve_round(&self.app, &self.caller, model, &max)
     }
 
     /// Reserves an amount of tokens and money. Blocks if the key has limits.

@@ -121,10 +121,12 @@ impl Meter {
             return Ok(());
         };
         let route = self.current.routes.find(Endpoint::Generate(self.dialect), &model, self.current.shared());
-        let prices = route.ok().and_then(|route| route.prices);
+        let (by, prices) = route.ok().map(|route| (route.model, route.prices)).unzip();
+        let prices = prices.flatten();
         if prices.is_none() && self.active.caller.limits.picos_per_day.is_some() {
-            let now = self.active.app().store.now();
-            return Err(RequestError::from_auth(&AuthError::Unpriced { model }, now));
+            let by = by.filter(|by| by.server.is_none());
+            let error = AuthError::unpriced(by.as_ref().map_or(&model, |by| &by.name), by.is_some());
+            return Err(RequestError::from_auth(&error, self.active.app().store.now()));
         }
         self.usage += usage;
         if let Some(prices) = prices {

@@ -44,7 +44,7 @@ impl RequestBudget {
         self.reservations.push(reservation);
     }
 
-    /// Reserves the maximum usage of one round. Blocks if the key has limits.
+    /// Reserves the maximum usage of one round of a model, in the model table or not. Blocks if the key has limits.
     ///
     /// # Errors
     /// If the key's budget is too small, or is in dollars and the model has no price.
@@ -52,11 +52,11 @@ impl RequestBudget {
         &mut self,
         app: &App,
         caller: &Caller,
-        model: &str,
+        (model, in_table): (&str, bool),
         max: &Usage,
     ) -> Result<(), RequestError> {
         if caller.limits.picos_per_day.is_some() && self.pricing.is_none() {
-            let error = AuthError::Unpriced { model: model.to_owned() };
+            let error = AuthError::unpriced(model, in_table);
             return Err(RequestError::from_auth(&error, app.store.now()));
         }
         self.reserve(app, caller, total(max), self.most(max))

@@ -214,17 +214,28 @@ async fn what_belongs_to_all_users_needs_an_operators_key() {
 async fn a_budget_in_money_needs_prices() {
     let provider = StubServer::start([said("hi")]).await;
     let house = format!(
-        "[models.house]\nprovider = \"anthropic\"\nbase_url = \"{}\"\nid = \"house\"\nwindow = 16000\nmax_output = 1000\n",
+        "[models.tab]\nprovider = \"anthropic\"\nbase_url = \"{}\"\nid = \"house\"\nwindow = 16000\nmax_output = 1000\n\n\
+         [gateway]\nanthropic = \"{}\"\n",
+        provider.address(),
         provider.address()
     );
     let gateway = Gateway::with(provider, &house).await;
     let limits = KeyLimits { tokens_per_day: None, picos_per_day: Some(1_000_000_000_000) };
     let key = key(&gateway, "ada", limits);
-    let mut claude = body();
-    claude["model"] = json!("house");
-    let unpriced = gateway.post("/v1/messages", claude.to_string()).bearer_auth(&key).send().await.unwrap();
-    assert_eq!(unpriced.status(), 403);
-    assert!(unpriced.text().await.unwrap().contains("`prices`"));
+    for (model, table) in [
+        ("tab", r#"[models."tab"]"#),
+        ("house", r#"[models."tab"]"#),
+        ("unheard-of", r#"[models.catalogue."unheard-of"]"#),
+    ] {
+        let mut asked = body();
+        asked["model"] = json!(model);
+        let unpriced =
+            gateway.post("/v1/messages", asked.to_string()).bearer_auth(&key).send().await.unwrap();
+        assert_eq!(unpriced.status(), 403, "{model}");
+        let reply: Value = unpriced.json().await.unwrap();
+        let words = reply["error"]["message"].as_str().unwrap();
+        assert!(words.contains("`prices`") && words.contains(table), "{model}: {words}");
+    }
     assert!(gateway.seen().is_empty());
     let priced = gateway.post("/v1/chat/completions", body().to_string()).bearer_auth(&key);
     assert_eq!(priced.send().await.unwrap().status(), 200);
