@@ -144,8 +144,8 @@ pub enum Command {
     Count {
         /// File to count, or - for standard input
         file: PathBuf,
-        /// Count with this tokenizer: cl100k_base, o200k_base, claude, bytes, smollm2, the id of a model, or the
-        /// path of a tokenizer.json or .gguf file
+        /// Count with this tokenizer: cl100k_base, o200k_base, claude, bytes, smollm2, the name or id of a
+        /// model, or the path of a tokenizer.json or .gguf file
         #[arg(long, value_name = "NAME|PATH", default_value = "cl100k_base")]
         tokenizer: String,
         /// Stop counting at N tokens and print `more than N`

@@ -306,13 +306,27 @@ impl CommandContext {
         registry.by_name(name).or_else(|mut error| {
             if let TokenError::Unknown { known, .. } = &mut error {
                 known.push_str(&format!(
-                    ", {}, the id of a model, or the path of a tokenizer.json or .gguf file",
+                    ", {}, the name or id of a model, or the path of a tokenizer.json or .gguf file",
                     weights::CHAT_TOKENIZER
                 ));
             }
-            let model = registry.for_model(name);
-            if model.name() == Counter::bytes().name() { Err(error.into()) } else { Ok(model) }
+            self.model_counter(&registry, name)?.ok_or_else(|| error.into())
         })
+    }
+
+    /// The counter of a model: that of the model table, which has it under this name or id, otherwise that of its family;
+    /// `None` if nobody knows it.
+    fn model_counter(&self, registry: &Registry, model: &str) -> Result<Option<Counter>, CliError> {
+        let table = self.config.models();
+        let by_id = || table.models().map(|(_, spec)| spec).find(|spec| spec.id == model);
+        let spec = table.model(model).or_else(by_id);
+        if let Some(tokenizer) = spec.and_then(|spec| spec.tokenizer.as_deref()) {
+            let named = registry.by_name(tokenizer);
+            return named.or_else(|_| table_counter(&self.weights(), &self.folder(), tokenizer)).map(Some);
+        }
+        let id = table.catalogue().counted_as(spec.map_or(model, |spec| &spec.id));
+        let counter = registry.for_model(id);
+        Ok((counter.name() != Counter::bytes().name()).then_some(counter))
     }
 }
 

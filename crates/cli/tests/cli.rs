@@ -72,8 +72,31 @@ fn count_refuses_a_name_it_does_not_know_and_lists_those_it_does() {
     shop.write("a.txt", "hello");
     let ran = shop.fails(1, &["count", "a.txt", "--tokenizer", "nosuch"]);
     assert!(ran.err.contains("\"nosuch\"") && ran.err.contains("cl100k_base"), "{}", ran.err);
-    let others = ", smollm2, the id of a model, or the path of a tokenizer.json or .gguf file";
+    let others = ", smollm2, the name or id of a model, or the path of a tokenizer.json or .gguf file";
     assert!(ran.err.contains(others), "{}", ran.err);
+}
+
+#[test]
+fn count_takes_the_names_and_ids_of_the_model_table() {
+    let shop = Shop::new();
+    shop.write("a.txt", "hello world\n");
+    let model = |name: &str, id: &str, more: &str| {
+        format!(
+            "[models.{name}]\nprovider = \"openai\"\nid = \"{id}\"\nwindow = 8000\nmax_output = 100\n{more}\n"
+        )
+    };
+    let table = [
+        model("house", "acme-large-2", "tokenizer = \"o200k_base\"\n"),
+        model("mini", "gpt-4o-mini", ""),
+        model("odd", "acme-odd", ""),
+    ];
+    shop.write("larder.toml", table.concat());
+    for name in ["house", "acme-large-2", "mini"] {
+        let counted = shop.json(&["count", "a.txt", "--tokenizer", name]);
+        assert_eq!(counted["tokenizer"], "o200k_base", "{name}");
+    }
+    let ran = shop.fails(1, &["count", "a.txt", "--tokenizer", "odd"]);
+    assert!(ran.err.contains("there is no tokenizer \"odd\""), "{}", ran.err);
 }
 
 #[test]
