@@ -77,6 +77,26 @@ fn count_refuses_a_name_it_does_not_know_and_lists_those_it_does() {
 }
 
 #[test]
+fn condensed_text_ends_in_a_line_break_where_the_original_does_and_it_fits() {
+    let shop = Shop::new();
+    let original = long_text();
+    let original = original.trim_end();
+    for (text, ends) in [(format!("{original}\n"), true), (original.to_owned(), false)] {
+        shop.write("long.txt", text);
+        for to in ["150", "200", "300"] {
+            let args = ["condense", "long.txt", "--to", to];
+            let condensed = shop.json(&args)["text"].as_str().unwrap().to_owned();
+            let broken = format!("{}\n", condensed.strip_suffix('\n').unwrap_or(&condensed));
+            let tokens = shop.run_with(&["count", "-"], broken.as_bytes()).out;
+            let [tokens, target] = [tokens.trim(), to].map(|number| number.parse::<usize>().unwrap());
+            let fits = tokens <= target;
+            let expected = if ends && fits { &broken } else { &condensed };
+            assert_eq!(&shop.ok(&args).out, expected, "to {to}");
+        }
+    }
+}
+
+#[test]
 fn count_takes_the_names_and_ids_of_the_model_table() {
     let shop = Shop::new();
     shop.write("a.txt", "hello world\n");

@@ -78,16 +78,23 @@ pub async fn run(context: &CommandContext, args: CondenseArgs) -> Result<(), Cli
     };
     match context.global.format {
         Format::Json => output::json(&Printed { condensed: &condensed, condensing }),
-        Format::Plain => output::bytes(shown(&condensed.text, std::io::stdout().is_terminal()).as_bytes()),
+        Format::Plain => {
+            let fits = |text: &str| counter.count_up_to(text, request.target).is_some();
+            let breaks =
+                |printed: &str| std::io::stdout().is_terminal() || (text.ends_with('\n') && fits(printed));
+            output::bytes(shown(&condensed.text, breaks).as_bytes())
+        }
     }
 }
 
-/// The text; on a terminal with a line break at its end, so that the shell's prompt starts a new line.
-fn shown(text: &str, on_terminal: bool) -> Cow<'_, str> {
-    if on_terminal && !text.is_empty() && !text.ends_with('\n') {
-        return Cow::Owned(format!("{text}\n"));
+/// The text, with a line break at its end where `breaks` allows it: on a terminal, so that the shell's prompt starts a new
+/// line, and elsewhere if the original ends in one and the target has room for it.
+fn shown(text: &str, breaks: impl FnOnce(&str) -> bool) -> Cow<'_, str> {
+    if text.is_empty() || text.ends_with('\n') {
+        return Cow::Borrowed(text);
     }
-    Cow::Borrowed(text)
+    let broken = format!("{text}\n");
+    if breaks(&broken) { Cow::Owned(broken) } else { Cow::Borrowed(text) }
 }
 
 async fn by_model(
@@ -164,9 +171,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_on_a_terminal_ends_with_a_line_break() {
-        assert_eq!(shown("a\n[… L2-9]", true), "a\n[… L2-9]\n");
-        assert_eq!((shown("a\n", true), shown("", true)), ("a\n".into(), "".into()));
-        assert_eq!(shown("a", false), "a", "files and pipes get the text alone");
+    fn text_ends_with_a_line_break_where_one_is_allowed() {
+        let always = |_: &str| true;
+        assert_eq!(shown("a\n[… L2-9]", always), "a\n[… L2-9]\n");
+        assert_eq!((shown("a\n", always), shown("", always)), ("a\n".into(), "".into()));
+        assert_eq!(shown("a", |printed| printed.len() <= 1), "a", "it does not fit");
     }
 }
