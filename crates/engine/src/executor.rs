@@ -62,6 +62,8 @@ struct RecipeRun<'a> {
     spent_by: SpendingByModel,
     /// Calls whose failure made another model answer, or ended the run.
     failed: Vec<FailedCall>,
+    /// Whether one of them may have used tokens all the same.
+    may_have_used: bool,
     calls: u32,
     /// Rounds in which its model called tools, and the calls of the recipe's tools among them.
     rounds: u32,
@@ -216,6 +218,7 @@ impl<'a> RecipeRun<'a> {
             spent: Spending::default(),
             spent_by: SpendingByModel::default(),
             failed: Vec::new(),
+            may_have_used: false,
             calls: 0,
             rounds: 0,
             tool_calls: 0,

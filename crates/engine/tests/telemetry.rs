@@ -196,6 +196,21 @@ async fn a_call_that_fails_is_logged_by_its_class() {
 }
 
 #[tokio::test]
+async fn a_call_that_its_provider_refused_used_no_tokens() {
+    let server = |status| ModelError::Server { provider: "m".into(), status, detail: String::new() };
+    let limited = ModelError::RateLimited { provider: "m".into(), detail: String::new(), retry_after: None };
+    let timeout = ModelError::Timeout { provider: "m".into(), after: Duration::ZERO };
+    for (error, may_have_used) in
+        [(limited, false), (server(503), false), (server(504), true), (timeout, true)]
+    {
+        let shop = shop([Act::Say(Err(error))]);
+        let error = shop.run(&input("What was it about?", 1)).await.unwrap_err();
+        let tokens = shop.record().facts.tokens;
+        assert_eq!(tokens.total() > 0, may_have_used, "{error}: {tokens:?}");
+    }
+}
+
+#[tokio::test]
 async fn text_condensed_outside_a_run_is_reported() {
     // What a model says is of no use, so that it is condensed by rule.
     let shop = shop((0..8).map(|_| says("no")));

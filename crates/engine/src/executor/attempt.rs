@@ -18,7 +18,7 @@ use crate::history;
 use crate::opening;
 use crate::prepare::PreparedPrompt;
 use crate::prompt::prepare_for;
-use crate::run::{AroundFailure, WithheldFallback, is_open};
+use crate::run::{AroundFailure, WithheldFallback, is_open, used_nothing};
 
 /// Maximum tokens of a note about a rejected answer.
 const NOTE_TOKENS: usize = 160;
@@ -64,6 +64,7 @@ impl RecipeRun<'_> {
                     tracing::warn!(model = candidate.name, "{error}");
                     let model = candidate.name.clone();
                     self.failed.push(FailedCall { model, error: error.to_string() });
+                    self.may_have_used |= !used_nothing(&error);
                     let is_open = is_open(&error);
                     let used = self.used(candidate, tokens, prepared.max_output);
                     if is_open {

@@ -220,9 +220,10 @@ fn facts(
     let is_prompt = |slot: &str| matches!(slot, "system" | "agent" | "output_schema" | CITING | MARKS);
     let compressed = pack.parts.iter().any(|part| part.rendition != Rendition::Whole);
     let prompt = tokens(&is_prompt);
+    let was_refused = !run.failed.is_empty() && !run.may_have_used && run.spent_by.iter().next().is_none();
     // Covers all calls, like output and price, if the provider reports it; otherwise the count of the last prompt.
     let whole = match run.spent.usage.input {
-        0 if run.kind == RunKind::Quoting => 0,
+        0 if run.kind == RunKind::Quoting || was_refused => 0,
         0 => pack.total as u64,
         input => input,
     };

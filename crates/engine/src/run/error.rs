@@ -162,6 +162,16 @@ pub(crate) const fn is_open(error: &ModelError) -> bool {
     matches!(error, ModelError::Timeout { .. })
 }
 
+/// Whether a call that failed this way used no tokens: nothing was sent, or the provider refused it.
+pub(crate) const fn used_nothing(error: &ModelError) -> bool {
+    match error {
+        ModelError::Timeout { .. } | ModelError::Protocol { .. } => false,
+        // A proxy's timeout does not mean that the model has stopped working.
+        ModelError::Server { status, .. } => !matches!(*status, 504 | 524),
+        _ => true,
+    }
+}
+
 /// Failures that another model's followed.
 fn before(earlier: &[FailedCall]) -> String {
     earlier.iter().map(|call| format!("{}; ", call.error)).collect()
