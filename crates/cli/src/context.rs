@@ -314,8 +314,8 @@ impl CommandContext {
         })
     }
 
-    /// The counter of a model: that of the model table, which has it under this name or id, otherwise that of its family;
-    /// `None` if nobody knows it.
+    /// The counter of a model: that of the model table, which has it under this name or id, otherwise that of its
+    /// family; `None` if nobody knows it.
     fn model_counter(&self, registry: &Registry, model: &str) -> Result<Option<Counter>, CliError> {
         let table = self.config.models();
         let by_id = || table.models().map(|(_, spec)| spec).find(|spec| spec.id == model);

@@ -87,8 +87,8 @@ pub async fn run(context: &CommandContext, args: CondenseArgs) -> Result<(), Cli
     }
 }
 
-/// The text, with a line break at its end where `breaks` allows it: on a terminal, so that the shell's prompt starts a new
-/// line, and elsewhere if the original ends in one and the target has room for it.
+/// The text, with a line break at its end where `breaks` allows it: on a terminal, so that the shell's prompt starts a
+/// new line, and elsewhere if the original ends in one and the target has room for it.
 fn shown(text: &str, breaks: impl FnOnce(&str) -> bool) -> Cow<'_, str> {
     if text.is_empty() || text.ends_with('\n') {
         return Cow::Borrowed(text);

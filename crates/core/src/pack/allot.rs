@@ -51,9 +51,9 @@ pub(super) fn allot(slots: &[Slot], demands: &[Demand], available: usize) -> Vec
     allowed
 }
 
-/// Divides `room` among slots by the tokens that their floors lack. If these do not all fit, a slot that lacks no more than
-/// its even share gets all of them, since leaving out a few tokens saves less than the marker for them costs. The others
-/// share the rest in proportion.
+/// Divides `room` among slots by the tokens that their floors lack. If these do not all fit, a slot that lacks no more
+/// than its even share gets all of them, since leaving out a few tokens saves less than the marker for them costs. The
+/// others share the rest in proportion.
 fn share_floors(lacking: &[usize], room: usize) -> Vec<usize> {
     if lacking.iter().map(|&tokens| tokens as u128).sum::<u128>() <= room as u128 {
         return lacking.to_vec();

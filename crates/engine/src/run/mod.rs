@@ -10,9 +10,9 @@ mod outcome;
 use futures::future::BoxFuture;
 use larder_core::recipe::Recipe;
 
-pub(crate) use self::error::{is_open, used_nothing};
 pub use self::error::{AroundFailure, RunError, WithheldFallback};
 pub use self::error::{class, class_of_model};
+pub(crate) use self::error::{is_open, used_nothing};
 pub use self::meter::{Meter, ModelSpending, RemainingBudget, Spending, SpendingByModel};
 pub use self::observer::{NoopObserver, ProgressObserver, SpendingOnly};
 pub(crate) use self::outcome::signals;

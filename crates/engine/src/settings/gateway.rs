@@ -98,8 +98,8 @@ settings! {
         #[env("LARDER_BEDROCK_AWS_PROFILE")]
         #[like("default")]
         pub bedrock_aws_profile: Option<String> = "gateway.bedrock_aws_profile", None;
-        /// Maximum tokens of a reply, assumed when a request sets no limit and neither the model table nor the catalogue has
-        /// the model. Matters only below `policy.response_reserve`.
+        /// Maximum tokens of a reply, assumed when a request sets no limit and neither the model table nor the
+        /// catalogue has the model. Matters only below `policy.response_reserve`.
         #[env("LARDER_DEFAULT_MAX_OUTPUT")]
         #[accept(positive)]
         pub default_max_output: usize = "gateway.default_max_output", 16_384;

@@ -148,9 +148,9 @@ settings! {
         #[env("LARDER_LOW_WATERMARK")]
         #[accept(share)]
         pub low_watermark: f64 = "policy.low_watermark", PolicySettings::default().low_watermark;
-        /// Tokens that a new tool result may have; one that exceeds them by more than a quarter is condensed, with a pointer
-        /// to the original. Source code and errors may have four times as many. At least 96. Unset: 500, or a 128th of a
-        /// smaller window.
+        /// Tokens that a new tool result may have; one that exceeds them by more than a quarter is condensed, with a
+        /// pointer to the original. Source code and errors may have four times as many. At least 96. Unset: 500, or a
+        /// 128th of a smaller window.
         #[env("LARDER_ENTRY_CAP")]
         #[like("1000")]
         #[accept(positive_or_unset)]
@@ -160,8 +160,8 @@ settings! {
         #[env("LARDER_TOOL_CAPS")]
         #[like("{ shell = 2000 }")]
         pub tool_caps: BTreeMap<String, usize> = "policy.tool_caps", BTreeMap::new();
-        /// Tokens that a new tool result may have for a model whose window nobody knows; one that exceeds them by more than a
-        /// quarter is condensed. At least 96. Nothing else is shortened for such a model, and nothing refused.
+        /// Tokens that a new tool result may have for a model whose window nobody knows; one that exceeds them by more
+        /// than a quarter is condensed. At least 96. Nothing else is shortened for such a model, and nothing refused.
         #[env("LARDER_UNKNOWN_MODEL_CAP")]
         #[accept(positive)]
         pub unknown_model_cap: usize = "policy.unknown_model_cap", PolicySettings::default().unknown_model_cap;

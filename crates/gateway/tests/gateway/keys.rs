@@ -214,8 +214,8 @@ async fn what_belongs_to_all_users_needs_an_operators_key() {
 async fn a_budget_in_money_needs_prices() {
     let provider = StubServer::start([said("hi")]).await;
     let house = format!(
-        "[models.tab]\nprovider = \"anthropic\"\nbase_url = \"{}\"\nid = \"house\"\nwindow = 16000\nmax_output = 1000\n\n\
-         [gateway]\nanthropic = \"{}\"\n",
+        "[models.tab]\nprovider = \"anthropic\"\nbase_url = \"{}\"\nid = \"house\"\nwindow = 16000\n\
+         max_output = 1000\n\n[gateway]\nanthropic = \"{}\"\n",
         provider.address(),
         provider.address()
     );
