@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::blocks::{BLOCK, Block};
 
 /// The text of a string literal, quotes included. Half of a surrogate pair, which no text can hold, stays as its escape,
 /// spelled out: tools that cut text by UTF-16 units leave such halves behind, and nothing of the text may get lost.
@@ -20,42 +23,62 @@ pub fn decode(literal: &str) -> Cow<'_, str> {
     )
 }
 
-/// Decodes the content of a literal into `text` and returns the number of bytes written.
+/// Decodes the content of a literal into `text`, which is as long, and returns the number of bytes written.
 fn unescaped(inner: &str, text: &mut [u8]) -> usize {
     let bytes = inner.as_bytes();
+    // Up to where is read, and written.
     let (mut at, mut to) = (0, 0);
-    while at < bytes.len() {
-        // JSON inside of JSON has an escape every few bytes, so eight bytes are copied at a time.
-        if let Some(eight) = bytes[at..].first_chunk() {
-            text[to..to + eight.len()].copy_from_slice(eight);
-            let plain = before(equal(*eight, b'\\'));
-            (at, to) = (at + plain, to + plain);
-            if plain == eight.len() {
+    let mut start = 0;
+    while let Some(block) = bytes.get(start..).and_then(<[u8]>::first_chunk) {
+        let mut backslashes = Block::new(block).equal(b'\\');
+        while backslashes != 0 {
+            let backslash = start + backslashes.trailing_zeros() as usize;
+            // Without the lowest bit.
+            backslashes &= backslashes - 1;
+            // The one before has escaped this one.
+            if backslash < at {
                 continue;
             }
+            to = copy_run(bytes, at..backslash, text, to);
+            (at, to) = unescape_at(inner, backslash, text, to);
         }
-        if bytes[at] != b'\\' {
-            text[to] = bytes[at];
-            (at, to) = (at + 1, to + 1);
-            continue;
-        }
-        // By far the most common escape.
-        if bytes.get(at + 1) == Some(&b'"') {
-            text[to] = b'"';
-            (at, to) = (at + 2, to + 1);
-            continue;
-        }
-        let (length, char) = unescape(&inner[at..]);
-        let written = match char {
-            Some(char) => char.encode_utf8(&mut text[to..]).len(),
-            None => {
-                text[to..to + length].copy_from_slice(&bytes[at..at + length]);
-                length
-            }
-        };
-        (at, to) = (at + length, to + written);
+        start += BLOCK;
     }
-    to
+    while let Some(run) = memchr::memchr(b'\\', &bytes[at..]) {
+        to = copy_run(bytes, at..at + run, text, to);
+        (at, to) = unescape_at(inner, at + run, text, to);
+    }
+    copy_run(bytes, at..bytes.len(), text, to)
+}
+
+/// Copies a range of `bytes` to `text` and returns the offset after it. Most runs are short, and copying a fixed number of
+/// bytes takes no call.
+fn copy_run(bytes: &[u8], run: Range<usize>, text: &mut [u8], to: usize) -> usize {
+    const SHORT: usize = 16;
+    let end = to + run.len();
+    match (bytes[run.start..].first_chunk::<SHORT>(), text[to..].first_chunk_mut::<SHORT>()) {
+        (Some(from), Some(to)) if run.len() <= SHORT => *to = *from,
+        _ => text[to..end].copy_from_slice(&bytes[run]),
+    }
+    end
+}
+
+/// Decodes the escape at `at` and returns the offsets after it in both texts.
+fn unescape_at(inner: &str, at: usize, text: &mut [u8], to: usize) -> (usize, usize) {
+    // By far the most common escape.
+    if inner.as_bytes().get(at + 1) == Some(&b'"') {
+        text[to] = b'"';
+        return (at + 2, to + 1);
+    }
+    let (length, char) = unescape(&inner[at..]);
+    let written = match char {
+        Some(char) => char.encode_utf8(&mut text[to..]).len(),
+        None => {
+            text[to..to + length].copy_from_slice(&inner.as_bytes()[at..at + length]);
+            length
+        }
+    };
+    (at + length, to + written)
 }
 
 const LOWEST_BITS: u64 = u64::from_ne_bytes([1; 8]);
@@ -102,17 +125,6 @@ pub(super) const fn special(eight: [u8; 8]) -> u64 {
     let bytes = u64::from_le_bytes(eight);
     let control = bytes.wrapping_sub(LOWEST_BITS * b' ' as u64) & !bytes & HIGHEST_BITS;
     equal(eight, b'"') | equal(eight, b'\\') | control
-}
-
-/// The length of a prefix without such bytes, in whole blocks. Long strings are mostly plain, and a block is compared with
-/// vector instructions.
-pub(super) fn plain_run(bytes: &[u8]) -> usize {
-    const BLOCK: usize = 32;
-    let is_special = |byte: &u8| (*byte < b' ') | (*byte == b'"') | (*byte == b'\\');
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    let plain =
-        blocks.iter().take_while(|block| !block.iter().fold(false, |found, byte| found | is_special(byte)));
-    plain.count() * BLOCK
 }
 
 /// The length of the escape at the start of `text` and the character it encodes; `None` for an unpaired surrogate.

@@ -4,6 +4,7 @@
 //! any text and marks where it departs from the grammar. Owns the tree, the parsers, string literals and edits. Knows
 //! neither wire formats nor what a value means; every byte that no edit covers is preserved.
 
+mod blocks;
 mod edit;
 mod lenient;
 mod literal;

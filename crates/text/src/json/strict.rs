@@ -1,7 +1,8 @@
 //! The strict parser: accepts exactly the grammar of RFC 8259 and reports the position of the first error. Does not
 //! know what values mean.
 
-use super::literal::{before, plain_run, special};
+use super::blocks::{BLOCK, Block, escaped};
+use super::literal::{before, special};
 use super::{Document, JsonError, JsonNode, Kind, MAX_DEPTH, MAX_VALUES};
 
 impl<'t> Document<'t> {
@@ -233,20 +234,35 @@ impl StrictScan<'_> {
                 let plain = before(special(*eight));
                 at += plain;
                 if plain == eight.len() {
-                    at += plain_run(&self.bytes[at..]);
+                    at = self.skip_blocks(at);
                     continue;
                 }
             }
             match self.bytes.get(at) {
                 None => return Err((start, "unterminated string")),
                 Some(b'"') => break,
-                Some(b'\\') => at += 1 + self.escape(at + 1)?,
+                Some(b'\\') => at = self.skip_blocks(at + 1 + self.escape(at + 1)?),
                 Some(0..b' ') => return Err((at, "unescaped control character in a string")),
                 Some(_) => at += 1,
             }
         }
         self.at = at + 1;
         Ok(())
+    }
+
+    /// The offset after those whole blocks from `at` on, in a string, that hold neither its end nor a fault, nor escapes of
+    /// more than two bytes.
+    fn skip_blocks(&self, mut at: usize) -> usize {
+        while let Some(bytes) = self.bytes.get(at..).and_then(<[u8]>::first_chunk) {
+            let block = Block::new(bytes);
+            let (escaped, splits_escape) = escaped(block.equal(b'\\'));
+            let unusual = block.controls() | (block.equal(b'"') & !escaped);
+            if unusual != 0 || (escaped != 0 && escaped & !block.short_escapes() != 0) {
+                break;
+            }
+            at += BLOCK - usize::from(splits_escape);
+        }
+        at
     }
 
     /// The length in bytes of the escape whose backslash precedes `at`.

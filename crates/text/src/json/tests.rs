@@ -26,7 +26,13 @@ fn any_json() -> impl Strategy<Value = Json> {
 }
 
 fn any_text() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-z]{0,8}", any::<String>(), "[\"\\\\/\n\r\t\u{1}\u{7f}é😀]{0,6}"]
+    // The last kind is longer than the blocks in which strings are read.
+    prop_oneof![
+        "[a-z]{0,8}",
+        any::<String>(),
+        "[\"\\\\/\n\r\t\u{1}\u{7f}é😀]{0,6}",
+        "[a-d]{0,90}[a-z\"\\\\\n\u{1}é😀]{30,90}[a-d]{0,90}",
+    ]
 }
 
 /// The same value, read back through our own spans.
