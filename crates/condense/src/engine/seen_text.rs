@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use hashbrown::HashMap;
+use larder_text::lines::spans;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// A shorter repeated range, in bytes, is shown again: its marker would save next to nothing.
@@ -33,7 +34,7 @@ pub struct Repeat {
 impl SeenText {
     /// Adds the next text that the reader sees.
     pub fn add(&mut self, text: &str) {
-        let lines: Vec<u128> = lines(text).map(|line| hash(text, &line)).collect();
+        let lines: Vec<u128> = spans(text).map(|line| hash(text, &line)).collect();
         let of = self.texts.len();
         self.places.extend(lines.iter().enumerate().map(|(at, &hash)| (hash, (of, at))));
         self.texts.push(lines);
@@ -45,7 +46,7 @@ impl SeenText {
         if from >= self.texts.len() {
             return Vec::new();
         }
-        let lines: Vec<Range<usize>> = lines(text).collect();
+        let lines: Vec<Range<usize>> = spans(text).collect();
         let hashes: Vec<u128> = lines.iter().map(|line| hash(text, line)).collect();
         let mut repeats: Vec<Repeat> = Vec::new();
         // Lines before `free` belong to an earlier run.
@@ -69,16 +70,6 @@ impl SeenText {
         }
         repeats
     }
-}
-
-/// The lines, each with its line break; they tile the text.
-fn lines(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut start = 0;
-    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1);
-    ends.chain(std::iter::once(text.len())).filter_map(move |end| {
-        let range = std::mem::replace(&mut start, end)..end;
-        (!range.is_empty()).then_some(range)
-    })
 }
 
 /// The hash of a line without its break, which the last line of a text may lack.

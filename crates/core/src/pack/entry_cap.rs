@@ -4,6 +4,7 @@
 //! report of an error; of listings, logs of builds and records, the condensed form holds what is needed.
 
 use super::items::LinkedItem;
+use larder_text::lines::lines;
 use larder_text::pointer::PointerKey;
 
 /// How many times the cap source code, errors and texts with pointers may have.
@@ -42,7 +43,7 @@ fn is_code(text: &str) -> bool {
     // Of a long text a sample of the lines says as much.
     let step = 1 + text.len() / SAMPLE;
     let (mut code, mut all) = (0_usize, 0_usize);
-    for line in text.lines().step_by(step).map(without_number).filter(|line| !line.is_empty()) {
+    for line in lines(text).step_by(step).map(without_number).filter(|line| !line.is_empty()) {
         all += 1;
         code += usize::from(is_code_line(line));
     }
@@ -100,7 +101,7 @@ fn is_cut(text: &str) -> bool {
             && MARKS.iter().any(|mark| line.starts_with(mark))
             && WORDS.iter().any(|word| line.contains(word))
     };
-    text.lines().any(is_note)
+    lines(text).any(is_note)
 }
 
 #[cfg(test)]

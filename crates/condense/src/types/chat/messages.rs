@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::analysis::pattern::pattern;
+use larder_text::lines::spans;
 use larder_text::message::Role;
 use larder_text::transcript;
 
@@ -158,10 +159,9 @@ static ANYONE: LazyLock<Regex> = LazyLock::new(|| {
 fn lines(text: &str, speakers: &Regex) -> Vec<ChatMessage> {
     let mut found: Vec<(&str, Range<usize>)> = Vec::new();
     let mut times: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();
-    let (mut fenced, mut at) = (false, 0);
-    for line in text.split_inclusive('\n') {
-        let start = at;
-        at += line.len();
+    let mut fenced = false;
+    for span in spans(text) {
+        let (start, line) = (span.start, &text[span]);
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
         }

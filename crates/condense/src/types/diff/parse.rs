@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use larder_text::lines::spans;
+
 /// The change to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
@@ -99,14 +101,7 @@ pub(super) enum FileChange {
 
 impl ParsedDiff {
     pub(super) fn parse(text: &str) -> Self {
-        let mut start = 0;
-        let lines: Vec<Range<usize>> = text
-            .split_inclusive('\n')
-            .map(|line| {
-                start += line.len();
-                start - line.len()..start
-            })
-            .collect();
+        let lines: Vec<Range<usize>> = spans(text).collect();
         let changes = vec![None; lines.len()];
         let diff = Self { lines, files: Vec::new(), notes: Vec::new(), changes, sums: Vec::new() };
         let mut reader = DiffReader { text, diff, at: 0 };
