@@ -44,9 +44,14 @@ impl<'a> Above<'a> {
     /// `text` with references in place of those of its lines that stand above: in message number `from` or after it or,
     /// if `within`, in the text itself. `None` if there are none.
     pub fn referring(&self, text: &str, from: usize, within: bool) -> Option<String> {
+        let repeats = self.repeats(text, from);
+        // Most texts repeat nothing that stands above: copying them would be for nothing.
+        if repeats.is_empty() && !within {
+            return None;
+        }
         let mut referring = Referring::new(within);
         let mut copied = 0;
-        for repeat in self.repeats(text, from) {
+        for repeat in repeats {
             let Some(reference) = self.reference(text, &repeat) else { continue };
             referring.copy(&text[copied..repeat.bytes.start]);
             referring.refer(&reference, &text[repeat.bytes.clone()]);
