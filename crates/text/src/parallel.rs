@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Worker threads, one fewer than there are processors; started on first use and kept until dropped, because starting
-/// a thread takes longer than much of the work.
+/// Worker threads, as many as there are processors; started on first use and kept until dropped, because starting a
+/// thread takes longer than much of the work.
 #[derive(Debug, Default)]
 pub struct Workers {
     /// `None` with a single processor, or if threads cannot be started.
@@ -43,7 +43,9 @@ impl Workers {
             let sum = std::iter::from_fn(rest).map(&measure).sum();
             total.fetch_add(sum, Ordering::Relaxed);
         };
-        match self.reserve(items.len().saturating_sub(1)) {
+        // The caller's thread has its share, too.
+        let others = self.threads().saturating_sub(1);
+        match self.reserve(others.min(items.len().saturating_sub(1))) {
             Some(reserved) => reserved.pool.in_place_scope(|scope| {
                 (0..reserved.count).for_each(|_| scope.spawn(|_| share()));
                 share();
@@ -53,13 +55,17 @@ impl Workers {
         total.into_inner()
     }
 
+    fn threads(&self) -> usize {
+        self.pool.get_or_init(start).as_ref().map_or(0, ThreadPool::current_num_threads)
+    }
+
     /// Up to `max` free workers, for as long as the reservation lives.
     fn reserve(&self, max: usize) -> Option<ReservedWorkers<'_>> {
         if max == 0 {
             return None;
         }
         let pool = self.pool.get_or_init(start).as_ref()?;
-        let free = |busy: usize| max.min(pool.current_num_threads().saturating_sub(busy));
+        let free = |busy: usize| max.min(self.threads().saturating_sub(busy));
         let take = |busy| Some(busy + free(busy)).filter(|&now| now > busy);
         let before = self.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
         Some(ReservedWorkers { pool, count: free(before), busy: &self.busy })
@@ -80,10 +86,10 @@ impl Drop for ReservedWorkers<'_> {
 }
 
 fn start() -> Option<ThreadPool> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) - 1;
-    let builder = ThreadPoolBuilder::new().num_threads(threads).thread_name(|at| format!("larder-text-{at}"));
-    // Zero would mean one thread per processor.
-    (threads > 0).then(|| builder.build().ok()).flatten()
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let builder =
+        ThreadPoolBuilder::new().num_threads(processors).thread_name(|at| format!("larder-text-{at}"));
+    (processors > 1).then(|| builder.build().ok()).flatten()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::parse::{DiffFile, ParsedDiff};
-use crate::analysis::relevance::relevance_to;
+use crate::analysis::relevance::QueryHits;
 use crate::engine::job::Job;
 
 /// Lines of a note, such as a commit message, that precede hunks.
@@ -48,7 +48,7 @@ pub(super) struct DiffStep {
 }
 
 impl DiffOrder {
-    pub(super) fn new(job: &Job<'_>, diff: &ParsedDiff) -> Self {
+    pub(super) fn new(job: &Job<'_>, diff: &ParsedDiff, asked: Option<&QueryHits>) -> Self {
         let mut steps: Vec<(f32, DiffStep)> = Vec::new();
         for note in &diff.notes {
             let head = note.start..note.end.min(note.start + NOTE_LINES);
@@ -57,7 +57,7 @@ impl DiffOrder {
             stretches(head.end..note.end)
                 .for_each(|part| steps.push((MIDDLE, DiffStep { parts: vec![part] })));
         }
-        let relevance = relevance(job, diff);
+        let relevance = asked.map_or_else(Vec::new, |asked| relevance(diff, asked));
         let mut seen = HashSet::new();
         let mut hunk_number = 0;
         for file in &diff.files {
@@ -88,15 +88,14 @@ fn required(job: &Job<'_>, diff: &ParsedDiff) -> Vec<usize> {
     touched.collect()
 }
 
-fn relevance(job: &Job<'_>, diff: &ParsedDiff) -> Vec<f32> {
-    let Some(query) = job.request.query else { return Vec::new() };
+fn relevance(diff: &ParsedDiff, asked: &QueryHits) -> Vec<f32> {
     let hunks = diff.files.iter().flat_map(|file| &file.hunks);
     let bytes = |lines: &Range<usize>| match (diff.lines.get(lines.start), diff.lines.get(lines.end - 1)) {
         (Some(first), Some(last)) => first.start..last.end,
         _ => 0..0,
     };
     let ranges: Vec<_> = hunks.map(|hunk| bytes(&hunk.lines)).collect();
-    relevance_to(job.request.text, &ranges, query)
+    asked.relevance(&ranges)
 }
 
 /// A hash that is equal for hunks that add and remove the same lines.

@@ -9,6 +9,7 @@ mod write;
 use self::choose::DiffOrder;
 use self::parse::{ParsedDiff, hunk_header, starts_file};
 use self::write::DiffPage;
+use crate::analysis::relevance::QueryHits;
 use crate::condensed::CondenseError;
 use crate::engine::condenser::{Condenser, Divide};
 use crate::engine::draft::{CondensedDraft, ExtractionOptions};
@@ -23,6 +24,8 @@ pub(crate) const CONDENSER: &dyn Condenser = &Diffs;
 /// How many bytes may precede the first hunk or header, such as a commit message.
 const SAMPLE_BYTES: usize = 65_536;
 const SAMPLE_LINES: usize = 400;
+/// From this size on, words of the query are searched for while the lines are being parsed.
+const LARGE: usize = 1 << 17;
 /// Git headers that need no hunk: a rename, a mode change, a binary file.
 const GIT_SIGNS: [&str; 9] = [
     "index ",
@@ -40,8 +43,7 @@ struct Diffs;
 
 impl Condenser for Diffs {
     fn condense(&self, job: &Job<'_>) -> Result<CondensedDraft, CondenseError> {
-        let diff = ParsedDiff::parse(job.request.text);
-        let plan = DiffOrder::new(job, &diff);
+        let (diff, plan) = read(job);
         let fitting = headers(job, &diff, job.request.target)
             .find_map(|header| DiffPage::new(job, &diff, &plan, header).fit());
         // The required lines, or the header alone, are too large: only a division finer than lines can help.
@@ -49,13 +51,22 @@ impl Condenser for Diffs {
     }
 
     fn essential(&self, job: &Job<'_>) -> Option<usize> {
-        let diff = ParsedDiff::parse(job.request.text);
-        let plan = DiffOrder::new(job, &diff);
+        let (diff, plan) = read(job);
         let whole = |header| DiffPage::new(job, &diff, &plan, header).essential();
         // Use the header that a target of this size would get, so that condensing to it shows exactly this.
         let stable = |&header: &Header| headers(job, &diff, whole(header)).next() == Some(header);
         Header::ladder(job).iter().copied().find(stable).map(whole)
     }
+}
+
+/// A diff, and the order in which it is shown.
+fn read(job: &Job<'_>) -> (ParsedDiff, DiffOrder) {
+    let text = job.request.text;
+    let asked = || job.request.query.map(|query| QueryHits::of(text, query));
+    let parse = || ParsedDiff::parse(text);
+    let (asked, diff) = job.request.counter.workers().join_if_worth(text.len() >= LARGE, asked, parse);
+    let order = DiffOrder::new(job, &diff, asked.as_ref());
+    (diff, order)
 }
 
 /// The header forms that `target` can afford, clearest first.

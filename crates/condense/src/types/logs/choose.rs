@@ -9,7 +9,7 @@ use hashbrown::HashSet;
 use super::blocks::is_title;
 use super::mine::Templates;
 use super::records::records;
-use crate::analysis::relevance::relevance_to;
+use crate::analysis::relevance::QueryHits;
 use crate::engine::job::Job;
 
 /// The number of best answers to the query that precede everything, and the minimum relevance for that.
@@ -87,7 +87,7 @@ impl Signs {
         let mut error: Vec<bool> = records.iter().map(titled).collect();
         touched(records, &job.errors()).into_iter().for_each(|record| error[record] = true);
         let relevance = match job.request.query {
-            Some(query) => relevance_to(job.request.text, records, query),
+            Some(query) => QueryHits::of(job.request.text, query).relevance(records),
             None => Vec::new(),
         };
         Self { error, relevance }
