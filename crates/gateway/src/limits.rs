@@ -59,6 +59,9 @@ pub async fn read_body(
     read.unwrap_or(Err(BodyError::Slow { after: time }))
 }
 
+/// Bytes of a body that is copied out of the buffer of its connection.
+const SMALL: usize = 16 << 10;
+
 async fn collect(body: &mut Body, limit: usize, room: &mut BodyMemory) -> Result<Bytes, BodyError> {
     let (mut first, mut whole) = (Bytes::new(), Vec::new());
     while let Some(frame) = body.frame().await {
@@ -84,7 +87,8 @@ async fn collect(body: &mut Body, limit: usize, room: &mut BodyMemory) -> Result
         whole.extend_from_slice(&piece);
     }
     if whole.is_empty() {
-        return Ok(first);
+        // As part of the buffer that it was read into, it would keep all of that until its record is written.
+        return Ok(if first.len() <= SMALL { Bytes::copy_from_slice(&first) } else { first });
     }
     whole.shrink_to_fit();
     Ok(whole.into())
