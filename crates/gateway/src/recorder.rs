@@ -26,9 +26,13 @@ const RECORD_KIB: u32 = 2;
 const ENTRY_BYTES: usize = 256;
 /// How long a request waits for queue space before it is admitted.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How long the first record of a batch waits for others.
+/// How long the first record of a batch waits for others: at most, and at least.
 const LINGER: Duration = Duration::from_millis(50);
-/// Records in one transaction.
+const SHORTEST_LINGER: Duration = Duration::from_millis(8);
+/// The records that a batch waits for, if so many arrive. Writing them takes less than the processor is given to one
+/// thread at a time, so that requests do not wait for it.
+const WANTED: u32 = 48;
+/// The most records in one transaction.
 const BATCH: usize = 512;
 /// How many times a batch is attempted before it is dropped, with a pause in between.
 const TRIES: u32 = 20;
@@ -227,18 +231,25 @@ fn kib(entries: usize, bytes: usize) -> u32 {
 }
 
 fn write_all(store: &Store, health: &StorageHealth, jobs: &mpsc::Receiver<Queued<Ending>>) {
-    let mut more_waits = false;
+    let (mut more_waits, mut linger) = (false, LINGER);
     while let Ok(first) = jobs.recv() {
         let mut batch: Vec<_> = first.end().into_iter().collect();
         // While it sleeps, this thread is not woken for every record that arrives. Once records arrive faster than one
         // batch per pause, requests would soon wait for room in the queue.
         if !more_waits {
-            std::thread::sleep(LINGER);
+            std::thread::sleep(linger);
         }
         batch.extend(jobs.try_iter().take(BATCH - 1).filter_map(Queued::end));
         more_waits = batch.len() == BATCH;
+        linger = next_linger(linger, batch.len());
         write(store, health, batch);
     }
+}
+
+/// How long the next batch waits after one of so many records.
+fn next_linger(linger: Duration, records: usize) -> Duration {
+    let records = u32::try_from(records).unwrap_or(u32::MAX).max(1);
+    (linger * WANTED / records).clamp(SHORTEST_LINGER, LINGER)
 }
 
 /// Appends to transcripts, and notes in each record the branch that it became part of.
@@ -404,6 +415,15 @@ mod tests {
         };
         recorder.record_abandoned(RECORD_KIB, None, Box::new(end));
         assert!(was_ended.try_recv().is_ok());
+    }
+
+    #[test]
+    fn batches_wait_less_the_faster_records_arrive() {
+        let settled = |per_second: u32| {
+            (0..20).fold(LINGER, |linger, _| next_linger(linger, (linger * per_second).as_secs() as usize))
+        };
+        assert_eq!((settled(0), settled(100), settled(1_000_000)), (LINGER, LINGER, SHORTEST_LINGER));
+        assert!((7..14).contains(&settled(5_000).as_millis()), "{:?}", settled(5_000));
     }
 
     #[test]
