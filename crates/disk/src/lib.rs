@@ -14,6 +14,7 @@ pub mod frame;
 pub mod group_sync;
 pub mod home;
 pub mod locks;
+pub mod recent;
 pub mod segments;
 pub mod tree;
 

@@ -189,9 +189,14 @@ impl Keys<'_> {
 
     /// Whether a key was ever created. Keys that were revoked count, and so do those that were removed with their user.
     pub fn any_created(&self) -> Result<bool, StoreError> {
-        self.store.index().read_once(|index| {
+        self.store.index().read_recent(&self.store.inner.keys_created, |index| {
             Ok(index.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([CREATED])?)
         })
+    }
+
+    /// Whether [`Keys::any_created`] would answer without a look-up.
+    pub fn knows_any_created(&self) -> bool {
+        self.store.index().is_recent(&self.store.inner.keys_created)
     }
 
     /// Revokes a key and ends every sign-in with it, immediately and for every process. Revoking again keeps the

@@ -33,6 +33,7 @@ use larder_disk::StoreError;
 use larder_disk::blobs::Blobs;
 use larder_disk::foreground::{Foreground, ForegroundWork};
 use larder_disk::home::Layout;
+use larder_disk::recent::Recent;
 use larder_disk::segments::Segments;
 use larder_disk::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
 
@@ -72,17 +73,19 @@ impl fmt::Debug for StoreOptions {
 /// A store in a home folder. Cheap to clone; clones and other processes may use the same folder concurrently.
 #[derive(Debug, Clone)]
 pub struct Store {
-    inner: Arc<StoreInner>,
+    pub(crate) inner: Arc<StoreInner>,
 }
 
 #[derive(Debug)]
-struct StoreInner {
+pub(crate) struct StoreInner {
     layout: Layout,
     options: StoreOptions,
     master: PointerKey,
     blobs: Blobs,
     segments: Segments,
     index: IndexDb,
+    /// Whether a key was ever created.
+    pub(crate) keys_created: Recent<bool>,
     foreground: Foreground,
 }
 
@@ -122,6 +125,7 @@ impl Store {
             blobs: Blobs::new(layout.blobs()),
             segments: Segments::new(layout.blobs()),
             index,
+            keys_created: Recent::default(),
             foreground: Foreground::new(layout.home.join("turns/foreground")),
             layout,
             options,
