@@ -19,16 +19,70 @@ pub fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
     zstd::bulk::compress(content, level)
 }
 
-/// Compresses many contents with one compressor, which is created only if needed.
-pub fn compress_all<'a>(contents: impl Iterator<Item = &'a [u8]>) -> io::Result<Vec<Vec<u8>>> {
-    let mut contents = contents.peekable();
-    if contents.peek().is_none() {
-        return Ok(Vec::new());
+/// A content that is packed ahead of the call that stores it.
+#[derive(Debug)]
+pub struct PackedContent {
+    hash: ContentHash,
+    bytes: usize,
+    frame: Vec<u8>,
+}
+
+impl PackedContent {
+    /// Packs a content.
+    ///
+    /// # Errors
+    /// If zstd fails, such as for lack of memory.
+    pub fn new(content: &[u8]) -> Result<Self, StoreError> {
+        let frame = compress(content).map_err(StoreError::io(Path::new("zstd"), "compressing a content"))?;
+        Ok(Self { hash: ContentHash::new(content), bytes: content.len(), frame })
     }
-    let mut writer = FrameWriter::new()?;
-    contents
-        .map(|content| if content.len() < LARGE { writer.write(content) } else { compress(content) })
-        .collect()
+}
+
+/// A content to be stored: as it is, or packed.
+#[derive(Debug, Clone, Copy)]
+pub enum NewBytes<'a> {
+    /// As it is.
+    Plain(&'a [u8]),
+    /// Packed ahead.
+    Packed(&'a PackedContent),
+}
+
+impl<'a> From<&'a [u8]> for NewBytes<'a> {
+    fn from(content: &'a [u8]) -> Self {
+        Self::Plain(content)
+    }
+}
+
+impl NewBytes<'_> {
+    /// Its hash.
+    pub fn hash(self) -> ContentHash {
+        match self {
+            Self::Plain(content) => ContentHash::new(content),
+            Self::Packed(packed) => packed.hash,
+        }
+    }
+
+    /// Its length in bytes.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Plain(content) => content.len(),
+            Self::Packed(packed) => packed.bytes,
+        }
+    }
+}
+
+/// The frames of many contents, compressed with one compressor, which is created only if needed.
+pub fn compress_all<'a>(contents: impl Iterator<Item = NewBytes<'a>>) -> io::Result<Vec<Vec<u8>>> {
+    let mut writer = None;
+    let frames = contents.map(|content| match content {
+        NewBytes::Packed(packed) => Ok(packed.frame.clone()),
+        NewBytes::Plain(content) if content.len() < LARGE => match &mut writer {
+            Some(writer) => FrameWriter::write(writer, content),
+            none => none.insert(FrameWriter::new()?).write(content),
+        },
+        NewBytes::Plain(content) => compress(content),
+    });
+    frames.collect()
 }
 
 /// Creates frames. Setting one up costs more than compressing a small content: reuse it for many.

@@ -344,12 +344,12 @@ impl<'a> RecipeRun<'a> {
 /// Stores the originals behind the pointers of a pack and of the conversation that it was given.
 fn store_originals(store: &UserStore, pack: &Pack, history: &[HistoryOriginal]) -> Result<(), StoreError> {
     let history = history.iter().map(|original| NewPointer {
-        content: &original.content,
+        content: original.content.as_slice().into(),
         kind: "message",
         display_text: &original.display,
     });
     let shown = pack.originals.iter().map(|original| NewPointer {
-        content: original.text.as_bytes(),
+        content: original.text.as_bytes().into(),
         kind: original.kind,
         display_text: &original.display,
     });

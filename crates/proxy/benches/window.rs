@@ -135,6 +135,7 @@ impl Gateway {
             counts_only: false,
             transcribes: true,
             is_stored: &|_| false,
+            ahead: None,
         };
         builder.decide(&request, None).outcome.ok().unwrap().body
     }

@@ -8,7 +8,10 @@ mod left_alone;
 mod preview;
 mod transcript;
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
+use larder_condense::ContentType;
 use larder_core::policy::{
     ContextBudgetPolicy, Conversation, ConversationItem, DecidedWindow, DecisionContext, FixedTokens, Memo,
     MessageForm, PointerReader, Verdict,
@@ -59,8 +62,8 @@ pub struct PreparedRequest {
 pub struct UnstoredOriginal {
     /// The hash of its text.
     pub hash: ContentHash,
-    /// The original.
-    pub text: String,
+    /// The original; `None` if [`WindowBuilder::ahead`] was called with it.
+    pub text: Option<String>,
     /// What it is, in a word.
     pub kind: &'static str,
     /// One line for people.
@@ -103,6 +106,9 @@ pub struct WindowBuilder<'a> {
     pub transcribes: bool,
     /// Whether an original is already stored.
     pub is_stored: &'a dyn Fn(ContentHash) -> bool,
+    /// Called with large originals that are not known to be stored, on another thread while the window is decided, which
+    /// replaces them unless their cap is as large.
+    pub ahead: Option<&'a (dyn Fn(ContentHash, &str) + Sync)>,
 }
 
 impl WindowBuilder<'_> {
@@ -121,10 +127,15 @@ impl WindowBuilder<'_> {
             writes: self.writes,
         };
         let context = DecisionContext { counter: self.counter, key: self.key, memo: self.memo };
-        let window = self.policy.decide(&conversation, context);
+        let (large, ahead) = (self.large(&items), self.ahead);
+        let (kinds, window) = self.counter.workers().join_if_worth(
+            !large.is_empty(),
+            || ahead.map_or_else(BTreeMap::new, |ahead| store_ahead(&large, ahead)),
+            || self.policy.decide(&conversation, context),
+        );
         let left_alone = left_alone::list(self, request, reader, &items);
-        let report = describe(request, &window, &conversation, self.last, left_alone);
-        DecidedRequest { report, outcome: self.prepare(request, &window, &items, model) }
+        let report = describe(request, &window, &conversation, self.last, &kinds, left_alone);
+        DecidedRequest { report, outcome: self.prepare(request, &window, &items, &kinds, model) }
     }
 
     /// Who opens the pointers of a request.
@@ -153,6 +164,7 @@ impl WindowBuilder<'_> {
         request: &Request<'_>,
         window: &DecidedWindow,
         items: &[ConversationItem<'_>],
+        kinds: &Kinds,
         model: Option<&str>,
     ) -> Result<PreparedRequest, WindowError> {
         // A client that asks for the length of a prompt needs the answer most when it is too long.
@@ -174,7 +186,7 @@ impl WindowBuilder<'_> {
             true => self.body.clone(),
             false => json::apply(request.body, edits)?.into(),
         };
-        let missing = if edited { self.missing(window, items) } else { Vec::new() };
+        let missing = if edited { self.missing(window, items, kinds) } else { Vec::new() };
         Ok(PreparedRequest {
             body,
             offered: offers(window).then(|| request.tool_name()),
@@ -183,18 +195,34 @@ impl WindowBuilder<'_> {
         })
     }
 
+    /// Large results that are replaced, unless their cap is as large, and that are not known to be stored.
+    fn large<'i>(&self, items: &'i [ConversationItem<'_>]) -> Vec<(ContentHash, &'i str)> {
+        if self.ahead.is_none() {
+            return Vec::new();
+        }
+        let large = items.iter().filter(|item| item.sampled && !(self.is_stored)(item.hash));
+        large.map(|item| (item.hash, item.text)).collect()
+    }
+
     /// What the window omits and is not known to be stored.
-    fn missing(&self, window: &DecidedWindow, items: &[ConversationItem<'_>]) -> Vec<UnstoredOriginal> {
+    fn missing(
+        &self,
+        window: &DecidedWindow,
+        items: &[ConversationItem<'_>],
+        kinds: &Kinds,
+    ) -> Vec<UnstoredOriginal> {
         let kept = window.originals(items).filter_map(|kept| {
             let hash = kept.hash.unwrap_or_else(|| ContentHash::new(kept.text.as_bytes()));
+            let ahead = kinds.get(&hash).copied();
             let missing = !(self.is_stored)(hash);
             missing.then(|| UnstoredOriginal {
                 hash,
-                text: kept.text.to_owned(),
+                text: ahead.is_none().then(|| kept.text.to_owned()),
                 // A message, or a note of dropped ones.
-                kind: match kept.hash {
-                    Some(_) => larder_condense::detect(None, "", false, kept.text).as_str(),
-                    None => kept.kind,
+                kind: match (ahead, kept.hash) {
+                    (Some(kind), _) => kind.as_str(),
+                    (None, Some(_)) => kind_of(kept.text).as_str(),
+                    (None, None) => kept.kind,
                 },
                 display: kept.display,
             })
@@ -322,6 +350,23 @@ const BYTES_PER_SEALED_TOKEN: usize = 4;
 /// Results from this size on are only estimated if they are replaced in any case: reports then state their
 /// approximate size.
 const SAMPLED: usize = 256 << 10;
+
+/// Passes on originals, and returns what each is.
+fn store_ahead(originals: &[(ContentHash, &str)], ahead: &(dyn Fn(ContentHash, &str) + Sync)) -> Kinds {
+    let kind = |&(hash, text): &(ContentHash, &str)| {
+        ahead(hash, text);
+        (hash, kind_of(text))
+    };
+    originals.iter().map(kind).collect()
+}
+
+/// What a result is by its content.
+fn kind_of(text: &str) -> ContentType {
+    larder_condense::detect(None, "", false, text)
+}
+
+/// What originals are, as far as it is known.
+type Kinds = BTreeMap<ContentHash, ContentType>;
 
 fn opaque<'r>(item: &'r wire::Item<'_>) -> Vec<&'r str> {
     item.opaque.iter().map(|opaque| opaque.raw).collect()

@@ -16,7 +16,7 @@ use rusqlite::Transaction;
 use crate::store::UserStore;
 use larder_disk::StoreError;
 use larder_disk::based;
-use larder_disk::frame::{self, FrameReader, FrameWriter};
+use larder_disk::frame::{self, FrameReader, FrameWriter, NewBytes};
 use larder_disk::segments::{Appended, PointerNote, Record};
 
 pub(crate) use self::places::{COLUMNS, Found, RecordRow, enter_record, find, record, record_row};
@@ -32,7 +32,7 @@ pub(crate) const MAX_TRIES: usize = 3;
 /// A content to be stored.
 #[derive(Debug, Clone)]
 pub(crate) struct NewContent<'a> {
-    pub(crate) bytes: &'a [u8],
+    pub(crate) bytes: NewBytes<'a>,
     /// What its pointer says, for an original.
     pub(crate) pointer: Option<PointerNote>,
     /// An original that says most of it.
@@ -42,7 +42,7 @@ pub(crate) struct NewContent<'a> {
 impl<'a> NewContent<'a> {
     /// Contents without pointers.
     pub(crate) fn plain(contents: &[&'a [u8]]) -> Vec<Self> {
-        contents.iter().map(|bytes| Self { bytes, pointer: None, base: None }).collect()
+        contents.iter().map(|&bytes| Self { bytes: bytes.into(), pointer: None, base: None }).collect()
     }
 }
 
@@ -182,7 +182,7 @@ impl StoredContents<'_> {
     /// Writes records and files; when this returns, they survive a crash of the machine. Intact contents are not
     /// rewritten, damaged ones are replaced.
     pub(crate) fn place(&self, contents: &[NewContent<'_>]) -> Result<Placed, StoreError> {
-        let hashes: Vec<_> = contents.iter().map(|content| ContentHash::new(content.bytes)).collect();
+        let hashes: Vec<_> = contents.iter().map(|content| content.bytes.hash()).collect();
         let mut missing = BTreeMap::new();
         for (hash, content) in hashes.iter().copied().zip(contents) {
             missing.entry(hash).or_insert(content);
@@ -247,12 +247,15 @@ impl StoredContents<'_> {
             .map_err(StoreError::io(self.store.index().path(), "compressing a content"))?;
         let mut files = BTreeMap::new();
         for ((hash, content), frame) in missing.into_iter().zip(frames) {
-            let is_file = content.bytes.len() > MAX_RECORD_BYTES || frame.len() > MAX_RECORD_FRAME;
+            let is_file = content.bytes.bytes() > MAX_RECORD_BYTES || frame.len() > MAX_RECORD_FRAME;
             let based = self.on_base(content)?;
             let pointer = match found.get(&hash) {
                 // It is damaged, but may still say this.
                 Some(Some(Found::Record(row))) => content.pointer.clone().or_else(|| self.note_of(row)),
-                _ if based.is_none() && content.pointer.is_none() && content.bytes.len() <= MAX_ROW_BYTES => {
+                _ if based.is_none()
+                    && content.pointer.is_none()
+                    && content.bytes.bytes() <= MAX_ROW_BYTES =>
+                {
                     placed.rows.push((hash, frame));
                     continue;
                 }
@@ -280,11 +283,11 @@ impl StoredContents<'_> {
 
     /// The frame of a content on its base, if that is there and helps.
     fn on_base(&self, content: &NewContent<'_>) -> Result<Option<(ContentHash, Vec<u8>)>, StoreError> {
-        let Some(base) = content.base else { return Ok(None) };
+        let (Some(base), NewBytes::Plain(content)) = (content.base, content.bytes) else { return Ok(None) };
         match self.plain(&mut FrameReader::new()?, base) {
-            Ok(bytes) if based::fits(content.bytes.len(), bytes.len()) => {
-                let frame = based::compress(content.bytes, &bytes);
-                Ok(frame.filter(|frame| frame.len() < content.bytes.len() / 2).map(|frame| (base, frame)))
+            Ok(bytes) if based::fits(content.len(), bytes.len()) => {
+                let frame = based::compress(content, &bytes);
+                Ok(frame.filter(|frame| frame.len() < content.len() / 2).map(|frame| (base, frame)))
             }
             Ok(_) | Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -383,19 +386,19 @@ impl StoredContents<'_> {
         batch: &mut InsertBatch,
     ) -> Result<Vec<ContentHash>, StoreError> {
         let hashes: Vec<_> = contents.iter().copied().map(ContentHash::new).collect();
-        for (&hash, content) in hashes.iter().zip(contents) {
+        for (&hash, &bytes) in hashes.iter().zip(contents) {
             if !batch.whole.insert((self.store.folder().to_owned(), hash)) {
                 continue;
             }
             let found = places::find(tx, self.store.user(), hash)?;
-            let content = NewContent { bytes: content, pointer: None, base: None };
+            let content = NewContent { bytes: bytes.into(), pointer: None, base: None };
             if self.is_held(hash, &content, found.as_ref(), &mut batch.reader)? {
                 continue;
             }
             let failed = StoreError::io(self.store.index().path(), "compressing a content");
             let frame = match &mut batch.writer {
-                Some(writer) => writer.write(content.bytes),
-                none => FrameWriter::new().and_then(|writer| none.insert(writer).write(content.bytes)),
+                Some(writer) => writer.write(bytes),
+                none => FrameWriter::new().and_then(|writer| none.insert(writer).write(bytes)),
             };
             places::delete(tx, self.store.user(), hash)?;
             places::insert_row(tx, self.store.user(), hash, &frame.map_err(failed)?)?;

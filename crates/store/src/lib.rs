@@ -97,6 +97,7 @@ pub use keys::{
 };
 pub use larder_disk::data_rules::{DATA_RULES, DataErasure, DataExport, DataKind, DataLifetime, DataRule};
 pub use larder_disk::foreground::ForegroundWork;
+pub use larder_disk::frame::{NewBytes, PackedContent};
 pub use larder_disk::home::{copy_to_read, remove_home_file, unwritable, write_home_file};
 pub use larder_disk::locks::TurnLease;
 pub use larder_disk::{

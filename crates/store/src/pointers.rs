@@ -10,6 +10,7 @@ use crate::retention::{USE_STEP_MILLIS, limit};
 use crate::store::UserStore;
 use larder_disk::StoreError;
 use larder_disk::Timestamp;
+use larder_disk::frame::NewBytes;
 use larder_disk::segments::PointerNote;
 use larder_text::select::{Cutter, Selection};
 
@@ -17,7 +18,7 @@ use larder_text::select::{Cutter, Selection};
 #[derive(Debug, Clone, Copy)]
 pub struct NewPointer<'a> {
     /// The original, of any kind; it need not be text.
-    pub content: &'a [u8],
+    pub content: NewBytes<'a>,
     /// What kind of content it is, as callers name it (`tool_result`, `document` …).
     pub kind: &'a str,
     /// One line that describes it, shown in its place.
@@ -77,7 +78,7 @@ impl Pointers<'_> {
         kind: &str,
         display_text: &str,
     ) -> Result<StoredPointer, StoreError> {
-        let stored = self.insert_all(&[NewPointer { content, kind, display_text }])?;
+        let stored = self.insert_all(&[NewPointer { content: content.into(), kind, display_text }])?;
         stored.into_iter().next().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
     }
 
@@ -96,7 +97,7 @@ impl Pointers<'_> {
             pointer: Some(PointerNote {
                 kind: item.kind.to_owned(),
                 display_text: item.display_text.to_owned(),
-                bytes: item.content.len() as u64,
+                bytes: item.content.bytes() as u64,
                 created: created.as_millis(),
             }),
         };
@@ -110,7 +111,7 @@ impl Pointers<'_> {
                     kind: item.kind.to_owned(),
                     display_text: item.display_text.to_owned(),
                     content,
-                    bytes: item.content.len() as u64,
+                    bytes: item.content.bytes() as u64,
                     created,
                 };
                 self.insert_row(tx, &new)

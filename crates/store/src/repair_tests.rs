@@ -32,7 +32,11 @@ fn lived_in(home: &Path) -> Vec<(String, StoredPointer, Vec<u8>)> {
         let display = format!("of {name}\n");
         let items: Vec<_> = contents
             .iter()
-            .map(|content| NewPointer { content, kind: "tool_result", display_text: &display })
+            .map(|content| NewPointer {
+                content: content[..].into(),
+                kind: "tool_result",
+                display_text: &display,
+            })
             .collect();
         let stored = user.pointers().insert_all(&items).unwrap();
         all.extend(

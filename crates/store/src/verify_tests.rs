@@ -36,7 +36,7 @@ fn after(damage: impl FnOnce(&Store)) -> String {
     let user = store.user("a").unwrap();
     user.pointers()
         .insert_all(&[b"content".as_slice(), &large(), &huge()].map(|content| NewPointer {
-            content,
+            content: content.into(),
             kind: "",
             display_text: "",
         }))

@@ -57,8 +57,10 @@ fn content_comes_back_byte_for_byte(open: Factory) {
         assert!(told.contains(stored.pointer_id.id.as_str()) && told.contains("larder_rehydrate"), "{told}");
         assert!(told.contains("lines, bytes, pattern or path"), "as the tool calls them: {told}");
     }
-    let items: Vec<_> =
-        contents.iter().map(|content| NewPointer { content, kind: "k", display_text: "again" }).collect();
+    let items: Vec<_> = contents
+        .iter()
+        .map(|content| NewPointer { content: content[..].into(), kind: "k", display_text: "again" })
+        .collect();
     let again = open(&home).pointers().insert_all(&items).unwrap();
     assert!(again.iter().all(|stored| stored.display_text == "a document"), "the first words stay");
     assert!(open(&home).pointers().insert_all(&[]).unwrap().is_empty());

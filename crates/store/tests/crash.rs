@@ -81,7 +81,11 @@ fn writer() {
             .collect();
         let items: Vec<_> = contents
             .iter()
-            .map(|content| NewPointer { content: content.as_bytes(), kind: "text", display_text: "digits" })
+            .map(|content| NewPointer {
+                content: content.as_bytes().into(),
+                kind: "text",
+                display_text: "digits",
+            })
             .collect();
         let pointers: Vec<Pointer> =
             user.pointers().insert_all(&items).unwrap().into_iter().map(|stored| stored.pointer_id).collect();

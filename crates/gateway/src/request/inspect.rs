@@ -136,6 +136,7 @@ impl Rules<'_> {
             counts_only: false,
             transcribes: false,
             is_stored: &|_| true,
+            ahead: None,
         };
         let started = Instant::now();
         let decided = builder.decide(&request, None);

@@ -8,6 +8,7 @@ mod budget;
 mod conversations;
 mod fields;
 pub mod inspect;
+mod packing_ahead;
 mod passthrough;
 mod prepare;
 mod recipes;

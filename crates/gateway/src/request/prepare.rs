@@ -13,7 +13,7 @@ use larder_models::upstream::UpstreamTarget;
 use larder_proxy::record::{Endpoint, RequestRecord, RequestSummary, RoundTripFate, Tokens};
 use larder_proxy::window::{LastRenditions, PreparedRequest, UnstoredOriginal, WindowBuilder};
 use larder_proxy::wire::{self, ApiDialect, ModelPath, Request};
-use larder_store::{ExchangeFilter, NewPointer, StoreError, UserStore};
+use larder_store::{ExchangeFilter, StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::json;
 use larder_text::message::Role;
@@ -25,6 +25,7 @@ use crate::error::RequestError;
 use crate::model_route::Route;
 use crate::request::active::ActiveRequest;
 use crate::request::bill::{self, Pricing};
+use crate::request::packing_ahead::PackedAhead;
 use crate::request::rehydrate::{Rehydrator, STORED_UNDER, held_session};
 use crate::request::timing::micros;
 use crate::request::{CONVERSATION, RECIPE, conversations, fields, recipes, refuse_signed};
@@ -133,6 +134,7 @@ pub fn prepare(
         moved_prefix: false,
         holds_pointers: false,
         whole: None,
+        packed: PackedAhead::default(),
     };
     let decided = decider.decide(&request)?;
     Ok(Destination::Upstream(Box::new(UpstreamRequest { path, ..decided })))
@@ -172,6 +174,8 @@ struct RequestDecider<'a> {
     holds_pointers: bool,
     /// The policy that changes nothing, while what is omitted cannot be stored.
     whole: Option<ContextBudgetPolicy>,
+    /// Large originals, packed for the store while the window is decided.
+    packed: PackedAhead,
 }
 
 impl RequestDecider<'_> {
@@ -338,6 +342,8 @@ impl RequestDecider<'_> {
         let user = self.active.caller.store.user().to_owned();
         let counts = app.caches.counts(counter);
         let now = app.store.now();
+        let packed = &self.packed;
+        let ahead = |hash, text: &str| packed.pack(hash, text);
         let builder = WindowBuilder {
             memo: &app.caches.memo,
             counts: &|key, count| counts.get_or_insert_with(key, count),
@@ -352,6 +358,7 @@ impl RequestDecider<'_> {
             counts_only: !decides,
             transcribes: decides && self.current.gateway.transcripts,
             is_stored: &|hash: ContentHash| app.caches.is_stored(&user, hash, now),
+            ahead: if decides { Some(&ahead) } else { None },
         };
         let rename = self.route.rename.then_some(self.route.model.id.as_str());
         let started = Instant::now();
@@ -441,15 +448,7 @@ impl RequestDecider<'_> {
             return Ok(());
         }
         let (store, caches) = (&self.active.caller.store, &self.active.app().caches);
-        let new: Vec<NewPointer<'_>> = missing
-            .iter()
-            .map(|UnstoredOriginal { text, kind, display, .. }| NewPointer {
-                content: text.as_bytes(),
-                kind,
-                display_text: display,
-            })
-            .collect();
-        let stored = store.pointers().insert_all(&new);
+        let stored = self.packed.store(store, missing);
         self.active.app().storage.note(StoredFor::Originals, &stored);
         stored?;
         let now = store.store().now();

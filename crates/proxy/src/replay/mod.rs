@@ -180,6 +180,7 @@ impl Replayer {
             counts_only: false,
             transcribes: false,
             is_stored: &|_| true,
+            ahead: None,
         };
         let decided = builder.decide(&request, None);
         let endpoint = Endpoint::Generate(run.dialect());

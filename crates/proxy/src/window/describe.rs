@@ -7,6 +7,7 @@ use larder_core::policy::{
 };
 use larder_text::message::Role;
 
+use super::{Kinds, kind_of};
 use crate::record::{Compaction, LeftAlone, RequestRecord, Tokens, WindowPart, cut_name};
 use crate::wire::Request;
 
@@ -78,6 +79,7 @@ pub fn describe(
     window: &DecidedWindow,
     conversation: &Conversation<'_>,
     last: &LastRenditions,
+    kinds: &Kinds,
     left_alone: Vec<LeftAlone>,
 ) -> WindowReport {
     let offered = if offers(window) { conversation.fixed.rehydrate_tool } else { 0 };
@@ -86,7 +88,7 @@ pub fn describe(
         tokens: tokens(window, conversation, tools),
         decision: window.decision.clone(),
         window: parts(request, window, conversation, tools),
-        compactions: compactions(request, window, conversation, last),
+        compactions: compactions(request, window, conversation, last, kinds),
         moved_prefix: window.epoch.moved_prefix,
         left_alone,
     }
@@ -181,6 +183,7 @@ fn compactions(
     window: &DecidedWindow,
     conversation: &Conversation<'_>,
     last: &LastRenditions,
+    kinds: &Kinds,
 ) -> Vec<Compaction> {
     let decided = window.items.iter().zip(conversation.items).enumerate();
     let changed = decided.filter_map(|(at, (decided, item))| {
@@ -200,7 +203,7 @@ fn compactions(
             after: number(decided.tokens),
             reason: decided.reason.as_str().into(),
             pointer: decided.form.pointer().cloned(),
-            content_type: content_type(item),
+            content_type: content_type(item, kinds),
         })
     });
     changed.collect()
@@ -219,8 +222,8 @@ fn label(request: &Request<'_>, at: usize) -> String {
 }
 
 /// What an item is condensed as; only detected when its rendition changes.
-fn content_type(item: &ConversationItem<'_>) -> String {
-    let detected = larder_condense::detect(None, "", false, item.text);
+fn content_type(item: &ConversationItem<'_>, kinds: &Kinds) -> String {
+    let detected = kinds.get(&item.hash).copied().unwrap_or_else(|| kind_of(item.text));
     serde_json::to_value(detected).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 

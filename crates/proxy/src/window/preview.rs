@@ -55,6 +55,7 @@ pub fn preview(
         counts_only: false,
         transcribes: true,
         is_stored: &|_| false,
+        ahead: None,
     };
     let decided = builder.decide(&request, None);
     decided.report.write_to(&mut record);
@@ -67,7 +68,7 @@ pub fn preview(
         // The body was read as text, and only text was inserted.
         body: String::from_utf8_lossy(&prepared.body).into_owned(),
         offered: prepared.offered.is_some(),
-        originals: prepared.missing.into_iter().map(|missing| missing.text).collect(),
+        originals: prepared.missing.into_iter().filter_map(|missing| missing.text).collect(),
         record,
     })
 }

@@ -196,7 +196,11 @@ impl Transcripts<'_> {
                 let found = self.store.pointers().row(tx, &pointer.id)?;
                 longest = longest.into_iter().chain(found).max_by_key(|stored| stored.bytes);
             }
-            contents.push(NewContent { bytes, pointer: None, base: longest.map(|stored| stored.content) });
+            contents.push(NewContent {
+                bytes: (*bytes).into(),
+                pointer: None,
+                base: longest.map(|stored| stored.content),
+            });
         }
         Ok(contents)
     }
