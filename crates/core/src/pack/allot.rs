@@ -51,9 +51,11 @@ pub(super) fn allot(slots: &[Slot], demands: &[Demand], available: usize) -> Vec
     allowed
 }
 
-/// Divides `room` among slots by the tokens that their floors lack. If these do not all fit, a slot that lacks no more
-/// than its even share gets all of them, since leaving out a few tokens saves less than the marker for them costs. The
-/// others share the rest in proportion.
+/// Tokens whose omission saves less than the marker for them costs.
+const FEW: usize = 64;
+
+/// Divides `room` among slots by the tokens that their floors lack. If these do not all fit, a slot that lacks only a few
+/// gets all of them, as far as that is no more than its even share. The others share the rest in proportion.
 fn share_floors(lacking: &[usize], room: usize) -> Vec<usize> {
     if lacking.iter().map(|&tokens| tokens as u128).sum::<u128>() <= room as u128 {
         return lacking.to_vec();
@@ -64,7 +66,7 @@ fn share_floors(lacking: &[usize], room: usize) -> Vec<usize> {
     while !open.is_empty() {
         let even = left / open.len();
         let (small, large): (Vec<usize>, Vec<usize>) =
-            open.into_iter().partition(|&slot| lacking[slot] <= even);
+            open.into_iter().partition(|&slot| lacking[slot] <= even.min(FEW));
         if small.is_empty() {
             let total: u128 = large.iter().map(|&slot| lacking[slot] as u128).sum();
             for slot in large {
