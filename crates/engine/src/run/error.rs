@@ -166,8 +166,8 @@ pub(crate) const fn is_open(error: &ModelError) -> bool {
 pub(crate) const fn used_nothing(error: &ModelError) -> bool {
     match error {
         ModelError::Timeout { .. } | ModelError::Protocol { .. } => false,
-        // A proxy's timeout does not mean that the model has stopped working.
-        ModelError::Server { status, .. } => !matches!(*status, 504 | 524),
+        // A model works until its time is up, and a proxy's timeout does not mean that it has stopped.
+        ModelError::Server { status, .. } => !matches!(*status, 408 | 504 | 524),
         _ => true,
     }
 }
