@@ -23,9 +23,9 @@ pub(super) fn endpoints(to: &mut impl Endpoints) {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ContentParams {
-    /// Lines `first:last`, from 1, both included.
+    /// Lines `first:last` or `first-last`, from 1, both included.
     pub lines: Option<String>,
-    /// Bytes `start:end`, from 0, the end excluded.
+    /// Bytes `start:end` or `start-end`, from 0, the end excluded.
     pub bytes: Option<String>,
     /// Lines in which this regular expression matches.
     #[serde(alias = "pattern")]

@@ -100,7 +100,10 @@ impl Selection {
             Some((first, last)) if 1 <= first && first <= last => {
                 Ok(Self(SelectionKind::Part(Fragment::Lines { first, last })))
             }
-            _ => Err(bad_range(range, "first:last, such as 1:40 (lines counted from 1, both included)")),
+            _ => Err(bad_range(
+                range,
+                "first:last, such as 1:40 or 1-40 (lines counted from 1, both included)",
+            )),
         }
     }
 
@@ -110,7 +113,10 @@ impl Selection {
             Some((start, end)) if start <= end => {
                 Ok(Self(SelectionKind::Part(Fragment::Bytes { start, end })))
             }
-            _ => Err(bad_range(range, "start:end, such as 0:1024 (bytes counted from 0, the end excluded)")),
+            _ => Err(bad_range(
+                range,
+                "start:end, such as 0:1024 or 0-1024 (bytes counted from 0, the end excluded)",
+            )),
         }
     }
 
