@@ -165,7 +165,7 @@ fn of_store(originals: &[String]) -> Vec<String> {
         Err(error) => return vec![format!("store: {error}")],
     };
     let new = |text: &'_ String| -> Result<Vec<u8>, String> {
-        let new = NewPointer { content: text.as_bytes(), kind: "part", display_text: "" };
+        let new = NewPointer { content: text.as_bytes().into(), kind: "part", display_text: "" };
         let stored = kept.ours.pointers().insert_all(&[new]).map_err(|error| error.to_string())?;
         let stored = stored.into_iter().next().ok_or("nothing was stored")?;
         kept.ours.pointers().resolve(&stored.pointer_id).map_err(|error| error.to_string())
