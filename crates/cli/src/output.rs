@@ -45,8 +45,10 @@ pub fn visible(text: &str) -> String {
 
 /// Prints data as JSON.
 pub fn json(value: &impl Serialize) -> Result<(), CliError> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| CliError::Bug(error.to_string()))?;
-    line(&text)
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| CliError::Bug(error.to_string()))?;
+    text.push('\n');
+    // As it is: what adapts text to terminals would take some characters out of strings.
+    bytes(text.as_bytes())
 }
 
 /// A text that steps back, on terminals.

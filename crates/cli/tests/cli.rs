@@ -214,6 +214,15 @@ fn the_smallest_target_that_keeps_every_kind_is_found() {
 }
 
 #[test]
+fn json_holds_every_character() {
+    let shop = Shop::new();
+    let text: String = (1..=0xa0).filter_map(char::from_u32).collect();
+    shop.write("all.txt", &text);
+    let condensed = shop.json(&["condense", "all.txt", "--to", "10000"]);
+    assert_eq!(condensed["text"], text);
+}
+
+#[test]
 fn rehydrate_gives_the_selection_and_nothing_else() {
     let shop = Shop::new();
     let original = long_text();
