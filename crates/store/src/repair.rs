@@ -13,7 +13,7 @@ use crate::contents::Found;
 use crate::index::IndexDb;
 use crate::pointers::{StoredPointer, instructions};
 use crate::store::{Store, StoreOptions, UserStore};
-use crate::user::{self, LOCAL_USER};
+use crate::user;
 use larder_disk::StoreError;
 use larder_disk::files;
 use larder_disk::home::Layout;
@@ -119,10 +119,8 @@ impl Repair<'_> {
             users.extend(self.owners.get(&entry.name).cloned());
         }
         self.report.users = users.len() as u64;
-        // Without the keys that are lost, nobody but the local user may be served.
-        if users.iter().any(|user| user != LOCAL_USER) {
-            self.store.index().meta("keys_created", "yes")?;
-        }
+        // There may have been keys: what needed one before must not be open now.
+        self.store.index().meta("keys_created", "yes")?;
         let counted = self.store.index().read(|tx| {
             let count = |table: &str| {
                 tx.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0))

@@ -45,6 +45,10 @@ pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
     for lost in &report.lost {
         output::line(&format!("  {lost}"))?;
     }
+    output::line(
+        "requests need a key from now on: `larder keys create` makes one; if there was none before, set \
+         `require_keys = false` under [gateway] in larder.toml",
+    )?;
     if let Some(path) = &report.damaged_index {
         output::line(&format!(
             "the damaged index is now {}; delete it when nobody needs it",
