@@ -127,6 +127,7 @@ impl AuthError {
     pub fn retry_after(&self, now: Timestamp) -> Option<u64> {
         match self {
             // Calls in progress reserve more than most of them use.
+            Self::OverLimit(shortage) if shortage.exceeds_a_day() => None,
             Self::OverLimit(shortage) if shortage.passes() => Some(1),
             Self::OverLimit(shortage) => {
                 Some(shortage.resets.as_millis().saturating_sub(now.as_millis()).div_ceil(1_000))

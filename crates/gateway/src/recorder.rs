@@ -275,7 +275,7 @@ impl Observation {
 
 impl Settlement {
     /// Charges all usage to the first reservation and releases the others.
-    fn settle(self) {
+    pub fn settle(self) {
         let mut used = self.used;
         for reservation in self.reservations {
             match used.take() {

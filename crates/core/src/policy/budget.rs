@@ -162,6 +162,11 @@ impl ContextBudgetPolicy {
         max_output.unwrap_or(self.reserve)
     }
 
+    /// The longest reply that the model gives; `None` if nobody knows.
+    pub const fn longest_reply(&self) -> Option<usize> {
+        self.model.max_output
+    }
+
     /// Whether prompts have no limit: the window is unknown, and no setting replaces it.
     pub fn is_unlimited(&self) -> bool {
         self.model.window == UNKNOWN_WINDOW && self.settings.prompt_budget_override.is_none()

@@ -138,18 +138,22 @@ pub(super) fn describe(shortage: &Shortage) -> String {
     let tokens = shortage.left_tokens().map(|left| format!("{left} tokens"));
     let money = shortage.left_picos().map(|left| format!("{} US dollars", Usd::from_picos(left)));
     let left: Vec<String> = tokens.into_iter().chain(money).collect();
-    let soon = if shortage.passes() {
-        "; calls in progress have reserved the rest, so retry in a moment"
+    let when = if shortage.exceeds_a_day() {
+        "; that is more than its budget of a whole day: limit the reply (max_tokens), or shorten the prompt"
+            .to_owned()
+    } else if shortage.passes() {
+        let resets = shortage.resets;
+        format!(
+            "; calls in progress have reserved the rest, so retry in a moment; the budget is whole again at {resets}"
+        )
     } else {
-        ""
+        format!("; the budget is whole again at {}", shortage.resets)
     };
     format!(
-        "the budget of key {} does not cover this request, which may take {} tokens and {} US dollars: left today are {}{soon}; \
-         the budget is whole again at {}",
+        "the budget of key {} does not cover this request, which may take {} tokens and {} US dollars: left today are {}{when}",
         shortage.key,
         shortage.asked.tokens,
         Usd::from_picos(shortage.asked.picos),
         left.join(" and "),
-        shortage.resets,
     )
 }

@@ -210,8 +210,8 @@ impl OpenRequest {
     /// With the limit that was reached, as text.
     pub async fn reserve_further_round(&mut self, longer: u64) -> Result<(), &'static str> {
         self.usage.grow(longer);
-        let max = self.max_of_next_round();
-        self.budget.reserve_further_round(&self.app, &self.caller, &max).await
+        let (used, max) = (self.charge(false, false), self.max_of_next_round());
+        self.budget.reserve_further_round(&self.app, &self.caller, used, &max).await
     }
 
     fn max_of_next_round(&self) -> Usage {
@@ -380,7 +380,11 @@ impl OpenRequest {
         // A provider's own error is not billed; the outcome of a request that broke off is unknown.
         let unbilled = summary.outcome == Outcome::UpstreamError
             || summary.error.as_deref() == Some("upstream_unreachable");
-        let early = summary.outcome != Outcome::Ok;
+        self.charge(summary.outcome != Outcome::Ok, unbilled)
+    }
+
+    /// The charge for the rounds that were sent.
+    fn charge(&self, early: bool, unbilled: bool) -> Option<(u64, Usd)> {
         let charged = self.usage.charged(early, unbilled)?;
         let cost = self.budget.pricing.as_ref();
         let cost = cost.map(|pricing| self.usage.charged_cost(early, unbilled, pricing));

@@ -19,6 +19,8 @@ pub struct RequestBudget {
     /// The price of the model's tokens, if known.
     pub pricing: Option<Pricing>,
     reservations: Vec<BudgetReservation>,
+    /// What is charged already, of rounds that have ended.
+    charged: (u64, Usd),
 }
 
 impl RequestBudget {
@@ -62,7 +64,8 @@ impl RequestBudget {
         self.reserve(app, caller, total(max), self.most(max))
     }
 
-    /// Reserves the maximum usage of a further round, without blocking.
+    /// Charges what the rounds so far have `used`, if that is known, and reserves the maximum usage of a further one,
+    /// without blocking.
     ///
     /// # Errors
     /// With the limit that was reached, as text.
@@ -70,6 +73,7 @@ impl RequestBudget {
         &mut self,
         app: &Arc<App>,
         caller: &Caller,
+        used: Option<(u64, Usd)>,
         max: &Usage,
     ) -> Result<(), &'static str> {
         if caller.limits.is_unlimited() {
@@ -77,7 +81,13 @@ impl RequestBudget {
         }
         let (tokens, cost) = (total(max), self.most(max));
         let (app, caller) = (Arc::clone(app), caller.clone());
-        let reserving = blocking::run(move || app.auth.reserve(&caller, tokens, cost));
+        let ended = used.and_then(|used| self.end(used));
+        let reserving = blocking::run(move || {
+            if let Some(ended) = ended {
+                ended.settle();
+            }
+            app.auth.reserve(&caller, tokens, cost)
+        });
         match reserving.await {
             Ok(Ok(reservation)) => {
                 self.reservations.push(reservation);
@@ -87,7 +97,7 @@ impl RequestBudget {
                 tracing::warn!(%error, "nothing can be reserved for a further round");
                 Err("the budget of the API key cannot be checked now")
             }
-            Ok(Err(_)) => Err("the budget of the API key is used up"),
+            Ok(Err(_)) => Err("what is left of the API key's budget does not cover a further call"),
             Err(_) => Err("the budget of the API key cannot be checked now"),
         }
     }
@@ -97,9 +107,27 @@ impl RequestBudget {
         self.pricing.as_ref().map_or_else(Usd::default, |pricing| pricing.most(max))
     }
 
+    /// Ends the reservations of the rounds so far, which used this together.
+    fn end(&mut self, used: (u64, Usd)) -> Option<Settlement> {
+        let reservations = std::mem::take(&mut self.reservations);
+        if reservations.is_empty() {
+            return None;
+        }
+        let more = self.beyond(used);
+        self.charged = used;
+        Some(Settlement { reservations, used: Some(more) })
+    }
+
+    /// What is used beyond what is charged already.
+    fn beyond(&self, (tokens, cost): (u64, Usd)) -> (u64, Usd) {
+        let picos = cost.picos().saturating_sub(self.charged.1.picos());
+        (tokens.saturating_sub(self.charged.0), Usd::from_picos(picos))
+    }
+
     /// Ends the reservations: `used` is the charge in tokens and money, `None` if nothing was sent. They are settled
     /// when the record is written.
     pub fn settlement(self, used: Option<(u64, Usd)>) -> Option<Settlement> {
+        let used = used.map(|used| self.beyond(used));
         let reservations = self.reservations;
         (!reservations.is_empty()).then_some(Settlement { reservations, used })
     }

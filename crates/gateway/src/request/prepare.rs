@@ -197,6 +197,8 @@ impl RequestDecider<'_> {
         let prepared = prepared?;
         let is_count = self.active.record.summary.endpoint == Endpoint::CountTokens;
         let prepared = if is_count { prepared } else { self.kept(request, prepared, &counter, &known)? };
+        let longest = self.route.policy.longest_reply().filter(|_| request.max_output.is_none());
+        self.active.usage.longest = longest.map_or(0, |tokens| tokens as u64);
         let head = &self.active.record.summary;
         let (before, after) = (head.tokens.before, head.tokens.after);
         let room = match self.route.policy.is_unlimited() {

@@ -18,6 +18,8 @@ const BYTES_PER_TOKEN: u64 = 3;
 pub struct UsageAccounting {
     /// The number of requested choices, each of which may be equally long.
     pub choices: u64,
+    /// The longest reply of the model, if the request sets no limit.
+    pub longest: u64,
     rounds: Vec<Round>,
     /// Tokens by which the prompt of the next round is longer than that of the first.
     growth: u64,
@@ -33,7 +35,7 @@ struct Round {
 
 impl Default for UsageAccounting {
     fn default() -> Self {
-        Self { choices: 1, rounds: Vec::new(), growth: 0 }
+        Self { choices: 1, longest: 0, rounds: Vec::new(), growth: 0 }
     }
 }
 
@@ -44,13 +46,13 @@ impl UsageAccounting {
     }
 
     /// The maximum usage of the next round, for a request whose first prompt has these tokens.
-    pub const fn next_round(&self, tokens: &Tokens) -> Usage {
+    pub fn next_round(&self, tokens: &Tokens) -> Usage {
         Usage {
             input: tokens.after.saturating_add(self.growth),
             cached_input: 0,
             cache_write: 0,
             cache_write_1h: 0,
-            output: tokens.output.saturating_mul(self.choices),
+            output: tokens.output.max(self.longest).saturating_mul(self.choices),
             reasoning: 0,
             service: Service::Standard,
         }

@@ -274,6 +274,58 @@ async fn further_rounds_need_budget_too_and_are_billed_when_the_next_one_fails()
 }
 
 #[tokio::test]
+async fn without_a_limit_the_longest_reply_is_reserved() {
+    let provider = StubServer::start([said("hi")]).await;
+    let big = format!(
+        "[models.big]\nprovider = \"openai\"\nbase_url = \"{}/v1\"\nid = \"big\"\nwindow = 64000\nmax_output = 8000\n",
+        provider.address()
+    );
+    let gateway = Gateway::with(provider, &big).await;
+    let key = key(&gateway, "ada", KeyLimits { tokens_per_day: Some(4_000), picos_per_day: None });
+    let mut body = body();
+    body["model"] = json!("big");
+    let mut limitless = body.clone();
+    limitless.as_object_mut().unwrap().remove("max_tokens");
+    let ask = |body: &Value| gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(&key).send();
+    let refused = ask(&limitless).await.unwrap();
+    assert_eq!(refused.status(), 429);
+    assert!(!refused.headers().contains_key("retry-after"), "tomorrow it would not fit either");
+    let reply: Value = refused.json().await.unwrap();
+    let words = reply["error"]["message"].as_str().unwrap();
+    assert!(words.contains("a whole day") && words.contains("max_tokens"), "{words}");
+    assert_eq!(ask(&body).await.unwrap().status(), 200);
+    assert_eq!(gateway.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_further_round_counts_what_the_ones_before_have_used() {
+    let provider = StubServer::responding(|seen| {
+        let messages = seen.json()["messages"].as_array().unwrap().clone();
+        let text = messages[3]["content"].as_str().unwrap();
+        let id = text[text.find("lp1-").unwrap()..].get(..24).unwrap();
+        let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "ours_1", "type": "function",
+            "function": {"name": "larder_rehydrate", "arguments": json!({"id": id, "pattern": "ERROR"}).to_string()}}]});
+        let mut reply = completion(call, "tool_calls");
+        // More than was reserved: reasoning, for one, is not counted before.
+        reply["usage"] = json!({"prompt_tokens": 100, "completion_tokens": 8_000, "total_tokens": 8_100});
+        Answer::json(200, &reply)
+    })
+    .await;
+    let gateway = Gateway::with(provider, "").await;
+    let key = key(&gateway, "ada", KeyLimits { tokens_per_day: Some(12_000), picos_per_day: None });
+    let mut body = after_tool(&long_log());
+    body["max_tokens"] = json!(1_000);
+    let asked =
+        gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(&key).send().await.unwrap();
+    assert!(asked.text().await.unwrap().contains("does not cover a further call"));
+    assert_eq!(gateway.seen().len(), 2, "8,100 of 12,000 leave room for one, 16,200 for none");
+    let store = gateway.app.store.clone();
+    gateway.stop().await;
+    let day = store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap();
+    assert_eq!((day.used.tokens, day.held.tokens), (16_200, 0));
+}
+
+#[tokio::test]
 async fn provider_side_state_under_a_shared_key_is_unreachable() {
     let provider = StubServer::start([said("hi")]).await;
     let settings = format!("[gateway]\nopenai = \"{}/v1\"\nopenai_key_file = \"key\"\n", provider.address());

@@ -107,6 +107,12 @@ impl Shortage {
         !Self { key: self.key.clone(), taken, ..*self }.is_one()
     }
 
+    /// Whether the budget of a whole day would not suffice.
+    pub fn exceeds_a_day(&self) -> bool {
+        let (taken, held) = (Spend::default(), Spend::default());
+        Self { key: self.key.clone(), taken, held, ..*self }.is_one()
+    }
+
     fn is_one(&self) -> bool {
         self.left_tokens().is_some_and(|left| self.asked.tokens > left)
             || self.left_picos().is_some_and(|left| self.asked.picos > left)
