@@ -335,7 +335,7 @@ pub enum Command {
         #[command(subcommand)]
         command: Option<JobsCommand>,
     },
-    /// List keys with today's spending, create and revoke them
+    /// List keys with what of their budgets is spent today, create and revoke them
     #[command(
         after_help = "Examples:\n  larder keys\n  larder keys create --user ada --label laptop --tokens-per-day 2000000 --usd-per-day 5\n  larder keys revoke 3f9a0c21b7d4"
     )]
