@@ -15,6 +15,7 @@ pub mod group_sync;
 pub mod home;
 pub mod locks;
 pub mod recent;
+pub mod run_id;
 pub mod segments;
 pub mod tree;
 

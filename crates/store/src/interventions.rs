@@ -4,10 +4,10 @@ use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
 use crate::pointers::to_sql;
-use crate::runs::RunId;
 use crate::store::UserStore;
 use larder_disk::StoreError;
 use larder_disk::Timestamp;
+use larder_disk::run_id::RunId;
 
 /// The type of a request about missing or invalid files of the user (R0-18.2).
 pub const CONFIG_ERROR: &str = "config_error";

@@ -100,6 +100,7 @@ pub use larder_disk::foreground::ForegroundWork;
 pub use larder_disk::frame::{NewBytes, PackedContent};
 pub use larder_disk::home::{copy_to_read, remove_home_file, unwritable, write_home_file};
 pub use larder_disk::locks::TurnLease;
+pub use larder_disk::run_id::{ParseRunIdError, RunId};
 pub use larder_disk::{
     Clock, Entropy, ParseTimestampError, StoreError, SystemClock, SystemEntropy, Timestamp,
 };
@@ -110,9 +111,7 @@ pub use repair::RepairReport;
 pub use retention::{Collected, CollectionReport, Retention, RetentionClass, STORED_FOR, USE_STEP};
 pub use revisions::{LearnedSettings, Revision, Revisions, SessionRevisions};
 pub use round_trips::RoundTrips;
-pub use runs::{
-    ModelUsage, NewRun, ParseRunIdError, RunFacts, RunFilter, RunId, RunRecord, RunStatus, RunTokens, Runs,
-};
+pub use runs::{ModelUsage, NewRun, RunFacts, RunFilter, RunRecord, RunStatus, RunTokens, Runs};
 pub use store::{Store, StoreOptions, UserStore};
 pub use transcripts::{
     ForkPoint, LineKind, NewTranscript, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace,

@@ -26,7 +26,7 @@ use crate::publications::Publications;
 use crate::retention::USE_STEP_MILLIS;
 use crate::revisions::{Revisions, SessionRevisions};
 use crate::round_trips::RoundTrips;
-use crate::runs::{RunId, Runs};
+use crate::runs::Runs;
 use crate::transcripts::Transcripts;
 use crate::user;
 use larder_disk::StoreError;
@@ -34,6 +34,7 @@ use larder_disk::blobs::Blobs;
 use larder_disk::foreground::{Foreground, ForegroundWork};
 use larder_disk::home::Layout;
 use larder_disk::recent::Recent;
+use larder_disk::run_id::RunId;
 use larder_disk::segments::Segments;
 use larder_disk::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
 

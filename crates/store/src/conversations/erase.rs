@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use larder_disk::StoreError;
+use larder_disk::run_id::RunId;
 use larder_text::hash::ContentHash;
 use larder_text::pointer::PointerId;
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -14,7 +15,7 @@ use crate::contents::NewContent;
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
 use crate::repair;
-use crate::runs::{RunId, RunRecord};
+use crate::runs::RunRecord;
 use crate::store::UserStore;
 
 /// What is erased together. Numbers and ids that do not exist are skipped.
