@@ -140,6 +140,27 @@ impl QueryWords {
     }
 }
 
+/// Where the words of a query are in a text.
+#[derive(Debug)]
+pub struct QueryHits {
+    /// Offset and index of the word of each, in the order of the text.
+    pub hits: Vec<(usize, usize)>,
+    /// The number of words that were searched for.
+    pub words: usize,
+}
+
+impl QueryHits {
+    /// Searches a text.
+    pub fn of(text: &str, query: &str) -> Self {
+        let (words, mut hits) = (QueryWords::of(query), Vec::new());
+        words.find(text, |at, word| {
+            hits.push((at, word));
+            false
+        });
+        Self { hits, words: words.count() }
+    }
+}
+
 /// The hashed words of a query, sorted: those that are no stop words, unless it has no others.
 pub fn query_terms(query: &str) -> Vec<u64> {
     let mut stop = Vec::with_capacity(STOP_WORDS.len());

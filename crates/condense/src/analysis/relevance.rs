@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use larder_text::bm25::{bm25, rarity};
-use larder_text::query::{QueryWords, query_terms};
+use larder_text::query::{QueryHits, query_terms};
 use larder_text::words::for_each_term;
 
 /// Buckets of the word table. Colliding words are treated as equal when novelty is computed.
@@ -101,34 +101,16 @@ impl ShownWords {
     }
 }
 
-/// Where the words of a query are in a text.
-pub(crate) struct QueryHits {
-    /// Offset and word of each, in the order of the text.
-    hits: Vec<(usize, usize)>,
-    words: usize,
-}
-
-impl QueryHits {
-    pub(crate) fn of(text: &str, query: &str) -> Self {
-        let (words, mut hits) = (QueryWords::of(query), Vec::new());
-        words.find(text, |at, word| {
-            hits.push((at, word));
-            false
-        });
-        Self { hits, words: words.count() }
-    }
-
-    /// How well each unit answers the query, from 0 to 1. `units` are in the order of the text; one without bytes
-    /// answers nothing.
-    pub(crate) fn relevance(&self, units: &[Range<usize>]) -> Vec<f32> {
-        let mut unit = 0;
-        let inside = |&(at, word): &(usize, usize)| {
-            unit += units[unit..].iter().take_while(|range| range.end <= at).count();
-            units.get(unit).filter(|range| range.start <= at).map(|_| (unit, word))
-        };
-        let hits: Vec<_> = self.hits.iter().filter_map(inside).collect();
-        relevance(units, &hits, self.words)
-    }
+/// How well each unit answers the query, from 0 to 1. `units` are in the order of the text; one without bytes answers
+/// nothing.
+pub(crate) fn relevance_to(query: &QueryHits, units: &[Range<usize>]) -> Vec<f32> {
+    let mut unit = 0;
+    let inside = |&(at, word): &(usize, usize)| {
+        unit += units[unit..].iter().take_while(|range| range.end <= at).count();
+        units.get(unit).filter(|range| range.start <= at).map(|_| (unit, word))
+    };
+    let hits: Vec<_> = query.hits.iter().filter_map(inside).collect();
+    relevance(units, &hits, query.words)
 }
 
 /// BM25 of every unit, with partial credit for its neighbours' matches, times the weighted share of query words that
@@ -198,7 +180,7 @@ mod tests {
             ["Which crates did the crane at gate 12 lift?", "Kisten über", "\u{4e2d}\u{6587}", "", "unknown"]
         {
             let all = Scores::new(&text, &units, Some(query)).relevance;
-            assert_eq!(QueryHits::of(&text, query).relevance(&units), all, "{query}");
+            assert_eq!(relevance_to(&QueryHits::of(&text, query), &units), all, "{query}");
         }
     }
 }

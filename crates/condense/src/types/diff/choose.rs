@@ -8,8 +8,9 @@ use hashbrown::HashSet;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::parse::{DiffFile, ParsedDiff};
-use crate::analysis::relevance::QueryHits;
+use crate::analysis::relevance::relevance_to;
 use crate::engine::job::Job;
+use larder_text::query::QueryHits;
 
 /// Lines of a note, such as a commit message, that precede hunks.
 const NOTE_LINES: usize = 12;
@@ -95,7 +96,7 @@ fn relevance(diff: &ParsedDiff, asked: &QueryHits) -> Vec<f32> {
         _ => 0..0,
     };
     let ranges: Vec<_> = hunks.map(|hunk| bytes(&hunk.lines)).collect();
-    asked.relevance(&ranges)
+    relevance_to(asked, &ranges)
 }
 
 /// A hash that is equal for hunks that add and remove the same lines.

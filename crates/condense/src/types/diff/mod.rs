@@ -9,7 +9,6 @@ mod write;
 use self::choose::DiffOrder;
 use self::parse::{ParsedDiff, hunk_header, starts_file};
 use self::write::DiffPage;
-use crate::analysis::relevance::QueryHits;
 use crate::condensed::CondenseError;
 use crate::engine::condenser::{Condenser, Divide};
 use crate::engine::draft::{CondensedDraft, ExtractionOptions};
@@ -17,6 +16,7 @@ use crate::engine::extractive::extract;
 use crate::engine::job::Job;
 use crate::engine::render::Header;
 use crate::types::plain::Plain;
+use larder_text::query::QueryHits;
 
 /// The condenser of diffs.
 pub(crate) const CONDENSER: &dyn Condenser = &Diffs;

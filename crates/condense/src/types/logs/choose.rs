@@ -9,8 +9,9 @@ use hashbrown::HashSet;
 use super::blocks::is_title;
 use super::mine::Templates;
 use super::records::records;
-use crate::analysis::relevance::QueryHits;
+use crate::analysis::relevance::relevance_to;
 use crate::engine::job::Job;
+use larder_text::query::QueryHits;
 
 /// The number of best answers to the query that precede everything, and the minimum relevance for that.
 const ANSWERS: usize = 8;
@@ -87,7 +88,7 @@ impl Signs {
         let mut error: Vec<bool> = records.iter().map(titled).collect();
         touched(records, &job.errors()).into_iter().for_each(|record| error[record] = true);
         let relevance = match job.request.query {
-            Some(query) => QueryHits::of(job.request.text, query).relevance(records),
+            Some(query) => relevance_to(&QueryHits::of(job.request.text, query), records),
             None => Vec::new(),
         };
         Self { error, relevance }
