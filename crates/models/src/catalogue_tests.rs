@@ -48,6 +48,15 @@ fn every_id_finds_its_own_facts() {
 }
 
 #[test]
+fn behind_a_prefix_the_version_that_is_asked_for_is_found() {
+    for (id, output) in [("20240620-v1:0", 4_096), ("20241022-v2:0", 8_192)] {
+        let entry = found(&format!("bedrock/anthropic.claude-3-5-sonnet-{id}"));
+        assert!(entry.matched.id.ends_with(id), "{:?}", entry.matched);
+        assert_eq!(entry.row.max_output, Some(output), "{id}");
+    }
+}
+
+#[test]
 fn makers_limits_are_what_they_publish() {
     use LimitRule::{Separate, Shared};
     for (id, rule, window, input, output) in [

@@ -295,7 +295,12 @@ impl Catalogue {
         let same_key = || table.keys.get(&parsed.key).into_iter().flatten().copied().filter(plain);
         let tuned = id.match_indices(':').nth(1).filter(|_| is_tuned(&parsed));
         let exact = table.place(id);
-        let own_row = exact.or_else(|| tuned.and_then(|(end, _)| table.place(&id[..end])));
+        // Versions of one model differ by date alone: the provider's own id for the one that is asked for comes first.
+        let unprefixed = || table.place(id.rsplit_once('/')?.1);
+        let unprefixed =
+            || unprefixed().filter(|at| ModelId::parse(table.id(*at)).reseller == parsed.reseller);
+        let own_row =
+            exact.or_else(|| tuned.and_then(|(end, _)| table.place(&id[..end]))).or_else(unprefixed);
         let at = own_row.or_else(|| best(table, same_key(), |other| other.reseller == parsed.reseller));
         let maker = best(table, same_key(), is_makers);
         let at = at.or(maker)?;
