@@ -91,7 +91,7 @@ fn spellings_of_others_find_the_makers_entry() {
         ("anthropic/claude-opus-4.6", "claude-opus-4-6"),
         ("claude-opus-4-8@20270101", "claude-opus-4-8"),
         ("ca.anthropic.claude-opus-5-20260101-v1:0", "anthropic.claude-opus-5"),
-        ("bedrock/eu-west-3/us.anthropic.claude-sonnet-4-6", "anthropic.claude-sonnet-4-6"),
+        ("bedrock/eu-west-3/us.anthropic.claude-sonnet-4-6", "us.anthropic.claude-sonnet-4-6"),
         ("azure/gpt-5.2-2027-01-01", "azure/gpt-5.2"),
         ("openai/gpt-5.2", "gpt-5.2"),
         ("ft:gpt-4.1-2098-01-01:acme::abc", "gpt-4.1"),

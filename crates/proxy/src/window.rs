@@ -46,6 +46,9 @@ pub enum WindowError {
 /// Cached counts of one counter: returns the count under a key, computing it if necessary.
 pub type Counts<'a> = &'a dyn Fn(ContentHash, &dyn Fn() -> usize) -> usize;
 
+/// Takes an original and its hash, on another thread.
+pub type StoreAhead<'a> = &'a (dyn Fn(ContentHash, &str) + Sync);
+
 /// A request that may be sent, and what must be stored first.
 pub struct PreparedRequest {
     /// Its body.
@@ -108,7 +111,7 @@ pub struct WindowBuilder<'a> {
     pub is_stored: &'a dyn Fn(ContentHash) -> bool,
     /// Called with large originals that are not known to be stored, on another thread while the window is decided, which
     /// replaces them unless their cap is as large.
-    pub ahead: Option<&'a (dyn Fn(ContentHash, &str) + Sync)>,
+    pub ahead: Option<StoreAhead<'a>>,
 }
 
 impl WindowBuilder<'_> {

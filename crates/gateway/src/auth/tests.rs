@@ -358,11 +358,14 @@ fn a_budget_is_held_settled_and_refused_with_what_is_left() {
     assert_eq!(error.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), Some(1));
     let error = door.auth.reserve(&caller, 101, dollars(1)).unwrap_err();
-    assert!(!error.to_string().contains("in progress"), "{error}");
-    assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), Some(86_400));
+    assert!(error.to_string().contains("a whole day"), "{error}");
+    assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), None);
     assert_eq!(AuthError::Missing.retry_after(Timestamp::from_millis(0)), None);
     held.settle(10, Usd::default()).unwrap();
     assert_eq!((used().held.tokens, used().used.tokens), (0, 10));
+    let error = door.auth.reserve(&caller, 95, dollars(1)).unwrap_err();
+    assert!(!error.to_string().contains("in progress"), "{error}");
+    assert_eq!(error.retry_after(Timestamp::from_millis(START + 1)), Some(86_400));
     door.auth.reserve(&caller, 90, Usd::default()).unwrap().release().unwrap();
     assert_eq!((used().held.tokens, used().used.tokens), (0, 10));
     drop(door.auth.reserve(&caller, 50, dollars(2)).unwrap());

@@ -252,7 +252,9 @@ async fn further_rounds_need_budget_too_and_are_billed_when_the_next_one_fails()
         let id = text[text.find("lp1-").unwrap()..].get(..24).unwrap();
         let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "ours_1", "type": "function",
             "function": {"name": "larder_rehydrate", "arguments": json!({"id": id, "pattern": "ERROR"}).to_string()}}]});
-        Answer::json(200, &completion(call, "tool_calls"))
+        let mut reply = completion(call, "tool_calls");
+        reply["usage"] = json!({"prompt_tokens": 100, "completion_tokens": 900, "total_tokens": 1_000});
+        Answer::json(200, &reply)
     })
     .await;
     let gateway = Gateway::with(provider, "").await;
@@ -269,7 +271,7 @@ async fn further_rounds_need_budget_too_and_are_billed_when_the_next_one_fails()
     gateway.stop().await;
     for id in store.keys().list().unwrap() {
         let day = store.keys().day_spend(&id.id).unwrap();
-        assert_eq!((day.used.tokens, day.held.tokens), (110, 0), "{}", id.user);
+        assert_eq!((day.used.tokens, day.held.tokens), (1_000, 0), "{}", id.user);
     }
 }
 
@@ -312,13 +314,13 @@ async fn a_further_round_counts_what_the_ones_before_have_used() {
     })
     .await;
     let gateway = Gateway::with(provider, "").await;
-    let key = key(&gateway, "ada", KeyLimits { tokens_per_day: Some(12_000), picos_per_day: None });
+    let key = key(&gateway, "ada", KeyLimits { tokens_per_day: Some(20_000), picos_per_day: None });
     let mut body = after_tool(&long_log());
     body["max_tokens"] = json!(1_000);
     let asked =
         gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(&key).send().await.unwrap();
     assert!(asked.text().await.unwrap().contains("does not cover a further call"));
-    assert_eq!(gateway.seen().len(), 2, "8,100 of 12,000 leave room for one, 16,200 for none");
+    assert_eq!(gateway.seen().len(), 2, "8,100 of 20,000 leave room for one more, 16,200 for none");
     let store = gateway.app.store.clone();
     gateway.stop().await;
     let day = store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap();
