@@ -308,23 +308,23 @@ async fn a_further_round_counts_what_the_ones_before_have_used() {
         let call = json!({"role": "assistant", "content": null, "tool_calls": [{"id": "ours_1", "type": "function",
             "function": {"name": "larder_rehydrate", "arguments": json!({"id": id, "pattern": "ERROR"}).to_string()}}]});
         let mut reply = completion(call, "tool_calls");
-        // More than was reserved: reasoning, for one, is not counted before.
-        reply["usage"] = json!({"prompt_tokens": 100, "completion_tokens": 8_000, "total_tokens": 8_100});
+        // More than was reserved.
+        reply["usage"] = json!({"prompt_tokens": 6_000, "completion_tokens": 10, "total_tokens": 6_010});
         Answer::json(200, &reply)
     })
     .await;
     let gateway = Gateway::with(provider, "").await;
-    let key = key(&gateway, "ada", KeyLimits { tokens_per_day: Some(20_000), picos_per_day: None });
+    let key = key(&gateway, "ada", KeyLimits { tokens_per_day: Some(10_000), picos_per_day: None });
     let mut body = after_tool(&long_log());
     body["max_tokens"] = json!(1_000);
     let asked =
         gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(&key).send().await.unwrap();
     assert!(asked.text().await.unwrap().contains("does not cover a further call"));
-    assert_eq!(gateway.seen().len(), 2, "8,100 of 20,000 leave room for one more, 16,200 for none");
+    assert_eq!(gateway.seen().len(), 2, "6,010 of 10,000 leave room for one more, 12,020 for none");
     let store = gateway.app.store.clone();
     gateway.stop().await;
     let day = store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap();
-    assert_eq!((day.used.tokens, day.held.tokens), (16_200, 0));
+    assert_eq!((day.used.tokens, day.held.tokens), (12_020, 0));
 }
 
 #[tokio::test]
