@@ -197,7 +197,8 @@ impl Auth {
 
     /// The sender of this request. `required` says whether a key is needed; `None`: as soon as one was ever created.
     /// Blocks: about 20 ms of computation the first time a key is seen, and one look-up in the store every time, so
-    /// that a key revoked by another process stops working immediately.
+    /// that a key revoked by another process stops working immediately. That another process made the first key may be
+    /// seen a moment late.
     pub fn caller(
         &self,
         method: &Method,

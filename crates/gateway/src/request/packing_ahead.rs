@@ -28,18 +28,17 @@ impl PackedAhead {
     /// If one of them could not be packed, or the store cannot write.
     pub fn store(&self, store: &UserStore, originals: &[UnstoredOriginal]) -> Result<(), StoreError> {
         let mut all = std::mem::take(&mut *self.lock());
-        let packed: Vec<Option<PackedContent>> = originals
-            .iter()
-            .map(|original| all.remove(&original.hash).transpose())
-            .collect::<Result<_, _>>()?;
+        let failed = originals.iter().find(|original| matches!(all.get(&original.hash), Some(Err(_))));
+        if let Some(Err(error)) = failed.and_then(|original| all.remove(&original.hash)) {
+            return Err(error);
+        }
         let new: Vec<NewPointer<'_>> = originals
             .iter()
-            .zip(&packed)
-            .map(|(UnstoredOriginal { text, kind, display, .. }, packed)| NewPointer {
-                content: match (text, packed) {
+            .map(|UnstoredOriginal { hash, text, kind, display }| NewPointer {
+                content: match (text, all.get(hash)) {
                     (Some(text), _) => text.as_bytes().into(),
-                    (None, Some(packed)) => NewBytes::Packed(packed),
-                    (None, None) => unreachable!("an original without its text was packed"),
+                    (None, Some(Ok(packed))) => NewBytes::Packed(packed),
+                    (None, _) => unreachable!("an original without its text was packed"),
                 },
                 kind,
                 display_text: display,
@@ -50,5 +49,26 @@ impl PackedAhead {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ContentHash, Result<PackedContent, StoreError>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_store::{Store, StoreOptions};
+
+    use super::*;
+
+    #[test]
+    fn originals_that_are_alike_are_stored_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let user =
+            Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap().user("ann").unwrap();
+        let (text, packed) = ("a result\n".repeat(9_000), PackedAhead::default());
+        let hash = ContentHash::new(text.as_bytes());
+        packed.pack(hash, &text);
+        let original =
+            || UnstoredOriginal { hash, text: None, kind: "log", display: "message 3 (tool)".to_owned() };
+        packed.store(&user, &[original(), original()]).unwrap();
+        assert_eq!(user.contents().get(hash).unwrap(), text.as_bytes());
     }
 }
