@@ -43,6 +43,11 @@ impl Foreground {
 
     /// Whether someone waits.
     pub fn is_occupied(&self) -> bool {
+        // Two jobs that look at once would each take the other's lock for someone who waits.
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.strong_count() > 0 {
+            return true;
+        }
         File::open(&self.path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
     }
 }
@@ -63,5 +68,18 @@ mod tests {
         assert!(!one.is_occupied() && !other.is_occupied());
         let _again = other.enter();
         assert!(one.is_occupied());
+    }
+
+    #[test]
+    fn who_looks_is_not_taken_for_someone_who_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let foreground = Foreground::new(dir.path().join("turns/foreground"));
+        drop(foreground.enter());
+        let looks = || (0..2_000).all(|_| !foreground.is_occupied());
+        let quiet = std::thread::scope(|scope| {
+            let lookers: Vec<_> = (0..4).map(|_| scope.spawn(looks)).collect();
+            lookers.into_iter().all(|looker| looker.join().unwrap())
+        });
+        assert!(quiet);
     }
 }
