@@ -1,5 +1,6 @@
 //! Time and randomness as values that are handed in. The only place in the store that reads the system's own.
 
+use std::cell::RefCell;
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -35,8 +36,54 @@ pub trait Entropy: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemEntropy;
 
+/// Random bytes that are asked for at once: a call of the system costs more than the id of a request.
+const ASKED_FOR: usize = 512;
+/// The most bytes that are taken from those.
+const FEW: usize = 16;
+
+thread_local! {
+    /// Random bytes that nobody has used; each is used once, and zero afterwards.
+    static UNUSED: RefCell<(usize, [u8; ASKED_FOR])> = const { RefCell::new((0, [0; ASKED_FOR])) };
+}
+
 impl Entropy for SystemEntropy {
     fn fill(&self, bytes: &mut [u8]) -> io::Result<()> {
-        getrandom::fill(bytes).map_err(io::Error::other)
+        let system = |bytes: &mut [u8]| getrandom::fill(bytes).map_err(io::Error::other);
+        if bytes.len() > FEW {
+            return system(bytes);
+        }
+        UNUSED.with_borrow_mut(|(left, unused)| {
+            if *left < bytes.len() {
+                system(unused)?;
+                *left = unused.len();
+            }
+            let taken = &mut unused[*left - bytes.len()..*left];
+            bytes.copy_from_slice(taken);
+            taken.fill(0);
+            *left -= bytes.len();
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn few_bytes_are_taken_once_each_from_those_that_were_asked_for() {
+        let draw = |_| {
+            let mut bytes = [0; 10];
+            SystemEntropy.fill(&mut bytes).unwrap();
+            bytes
+        };
+        let drawn: BTreeSet<_> = (0..1_000).map(draw).collect();
+        assert_eq!(drawn.len(), 1_000);
+        UNUSED.with_borrow(|(left, unused)| assert!(unused[*left..].iter().all(|byte| *byte == 0)));
+        let mut many = [0; FEW + 1];
+        SystemEntropy.fill(&mut many).unwrap();
+        assert_ne!(many, [0; FEW + 1]);
     }
 }

@@ -38,9 +38,10 @@ pub struct Revisions<'s> {
 }
 
 impl Revisions<'_> {
-    /// The number of the newest revision; 0 if there is none.
+    /// The number of the newest revision; 0 if there is none. One that another process writes is seen a moment later: a
+    /// conversation that begins meanwhile begins as if it had come that moment before.
     pub fn newest(&self) -> Result<u64, StoreError> {
-        self.store.index().read_once(newest)
+        self.store.index().read_recent(&self.store.inner.newest_revision, newest)
     }
 
     /// Every revision, oldest first.

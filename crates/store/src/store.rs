@@ -87,6 +87,8 @@ pub(crate) struct StoreInner {
     index: IndexDb,
     /// Whether a key was ever created.
     pub(crate) keys_created: Recent<bool>,
+    /// The number of the newest revision of learned settings.
+    pub(crate) newest_revision: Recent<u64>,
     foreground: Foreground,
 }
 
@@ -127,6 +129,7 @@ impl Store {
             segments: Segments::new(layout.blobs()),
             index,
             keys_created: Recent::default(),
+            newest_revision: Recent::default(),
             foreground: Foreground::new(layout.home.join("turns/foreground")),
             layout,
             options,
