@@ -1,7 +1,7 @@
 //! Time and randomness as values that are handed in. The only place in the store that reads the system's own.
 
-use std::cell::RefCell;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use larder_text::time::{ParseTimestampError, Timestamp};
@@ -33,17 +33,25 @@ pub trait Entropy: Send + Sync {
 }
 
 /// The system's source of randomness.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemEntropy;
+#[derive(Debug, Default)]
+pub struct SystemEntropy(Mutex<Unused>);
 
 /// Random bytes that are asked for at once: a call of the system costs more than the id of a request.
 const ASKED_FOR: usize = 512;
 /// The most bytes that are taken from those.
 const FEW: usize = 16;
 
-thread_local! {
-    /// Random bytes that nobody has used; each is used once, and zero afterwards.
-    static UNUSED: RefCell<(usize, [u8; ASKED_FOR])> = const { RefCell::new((0, [0; ASKED_FOR])) };
+/// Random bytes that nobody has used; each is used once, and zero afterwards.
+#[derive(Debug)]
+struct Unused {
+    bytes: [u8; ASKED_FOR],
+    left: usize,
+}
+
+impl Default for Unused {
+    fn default() -> Self {
+        Self { bytes: [0; ASKED_FOR], left: 0 }
+    }
 }
 
 impl Entropy for SystemEntropy {
@@ -52,17 +60,17 @@ impl Entropy for SystemEntropy {
         if bytes.len() > FEW {
             return system(bytes);
         }
-        UNUSED.with_borrow_mut(|(left, unused)| {
-            if *left < bytes.len() {
-                system(unused)?;
-                *left = unused.len();
-            }
-            let taken = &mut unused[*left - bytes.len()..*left];
-            bytes.copy_from_slice(taken);
-            taken.fill(0);
-            *left -= bytes.len();
-            Ok(())
-        })
+        let mut unused = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if unused.left < bytes.len() {
+            system(&mut unused.bytes)?;
+            unused.left = ASKED_FOR;
+        }
+        let rest = unused.left - bytes.len();
+        let taken = &mut unused.bytes[rest..][..bytes.len()];
+        bytes.copy_from_slice(taken);
+        taken.fill(0);
+        unused.left = rest;
+        Ok(())
     }
 }
 
@@ -74,16 +82,18 @@ mod tests {
 
     #[test]
     fn few_bytes_are_taken_once_each_from_those_that_were_asked_for() {
+        let entropy = SystemEntropy::default();
         let draw = |_| {
             let mut bytes = [0; 10];
-            SystemEntropy.fill(&mut bytes).unwrap();
+            entropy.fill(&mut bytes).unwrap();
             bytes
         };
         let drawn: BTreeSet<_> = (0..1_000).map(draw).collect();
         assert_eq!(drawn.len(), 1_000);
-        UNUSED.with_borrow(|(left, unused)| assert!(unused[*left..].iter().all(|byte| *byte == 0)));
         let mut many = [0; FEW + 1];
-        SystemEntropy.fill(&mut many).unwrap();
+        entropy.fill(&mut many).unwrap();
         assert_ne!(many, [0; FEW + 1]);
+        let unused = entropy.0.into_inner().unwrap();
+        assert!(unused.bytes[unused.left..].iter().all(|byte| *byte == 0));
     }
 }

@@ -71,18 +71,20 @@ impl NewBytes<'_> {
     }
 }
 
-/// The frames of many contents, compressed with one compressor, which is created only if needed.
-pub fn compress_all<'a>(contents: impl Iterator<Item = NewBytes<'a>>) -> io::Result<Vec<Vec<u8>>> {
-    let mut writer = None;
-    let frames = contents.map(|content| match content {
-        NewBytes::Packed(packed) => Ok(packed.frame.clone()),
-        NewBytes::Plain(content) if content.len() < LARGE => match &mut writer {
-            Some(writer) => FrameWriter::write(writer, content),
-            none => none.insert(FrameWriter::new()?).write(content),
-        },
-        NewBytes::Plain(content) => compress(content),
-    });
-    frames.collect()
+/// Creates the frames of many contents with one compressor, which is created only if needed.
+#[derive(Default)]
+pub struct Compressor(Option<FrameWriter>);
+
+impl Compressor {
+    /// The frame of a content.
+    pub fn frame(&mut self, content: NewBytes<'_>) -> io::Result<Vec<u8>> {
+        match (content, &mut self.0) {
+            (NewBytes::Packed(packed), _) => Ok(packed.frame.clone()),
+            (NewBytes::Plain(content), _) if content.len() >= LARGE => compress(content),
+            (NewBytes::Plain(content), Some(writer)) => writer.write(content),
+            (NewBytes::Plain(content), none) => none.insert(FrameWriter::new()?).write(content),
+        }
+    }
 }
 
 /// Creates frames. Setting one up costs more than compressing a small content: reuse it for many.

@@ -35,8 +35,8 @@ pub(crate) struct NewContent<'a> {
     pub(crate) bytes: NewBytes<'a>,
     /// What its pointer says, for an original.
     pub(crate) pointer: Option<PointerNote>,
-    /// An original that says most of it.
-    pub(crate) base: Option<ContentHash>,
+    /// An original that may say most of it, with its length in bytes.
+    pub(crate) base: Option<(ContentHash, u64)>,
 }
 
 impl<'a> NewContent<'a> {
@@ -243,11 +243,13 @@ impl StoredContents<'_> {
     ) -> Result<Placed, StoreError> {
         let folder = self.store.folder();
         let mut placed = Placed { hashes, rows: Vec::new(), records: Vec::new(), appended: None };
-        let frames = frame::compress_all(missing.values().map(|content| content.bytes))
-            .map_err(StoreError::io(self.store.index().path(), "compressing a content"))?;
+        let mut compressor = frame::Compressor::default();
+        let mut frame_of = |content: &NewContent<'_>| {
+            let frame = compressor.frame(content.bytes);
+            frame.map_err(StoreError::io(self.store.index().path(), "compressing a content"))
+        };
         let mut files = BTreeMap::new();
-        for ((hash, content), frame) in missing.into_iter().zip(frames) {
-            let is_file = content.bytes.bytes() > MAX_RECORD_BYTES || frame.len() > MAX_RECORD_FRAME;
+        for (hash, content) in missing {
             let based = self.on_base(content)?;
             let pointer = match found.get(&hash) {
                 // It is damaged, but may still say this.
@@ -256,18 +258,22 @@ impl StoredContents<'_> {
                     && content.pointer.is_none()
                     && content.bytes.bytes() <= MAX_ROW_BYTES =>
                 {
-                    placed.rows.push((hash, frame));
+                    placed.rows.push((hash, frame_of(content)?));
                     continue;
                 }
                 _ => content.pointer.clone(),
             };
             let (base, frame) = match based.filter(|_| pointer.is_none()) {
                 Some((base, frame)) => (Some(base), Some(frame)),
-                None if is_file => {
-                    files.insert(hash, frame);
-                    (None, None)
+                None => {
+                    let frame = frame_of(content)?;
+                    if content.bytes.bytes() > MAX_RECORD_BYTES || frame.len() > MAX_RECORD_FRAME {
+                        files.insert(hash, frame);
+                        (None, None)
+                    } else {
+                        (None, Some(frame))
+                    }
                 }
-                None => (None, Some(frame)),
             };
             if frame.is_some() || pointer.is_some() {
                 let owner = self.store.user().to_owned();
@@ -284,14 +290,16 @@ impl StoredContents<'_> {
     /// The frame of a content on its base, if that is there and helps.
     fn on_base(&self, content: &NewContent<'_>) -> Result<Option<(ContentHash, Vec<u8>)>, StoreError> {
         let (Some(base), NewBytes::Plain(content)) = (content.base, content.bytes) else { return Ok(None) };
-        match self.plain(&mut FrameReader::new()?, base) {
-            Ok(bytes) if based::fits(content.len(), bytes.len()) => {
-                let frame = based::compress(content, &bytes);
-                Ok(frame.filter(|frame| frame.len() < content.len() / 2).map(|frame| (base, frame)))
-            }
-            Ok(_) | Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => Ok(None),
-            Err(error) => Err(error),
+        if !matches!(self.find(base.0)?, Some(Found::Row(_) | Found::Record(RecordRow { base: None, .. }))) {
+            return Ok(None);
         }
+        let read = || match self.plain(&mut FrameReader::new()?, base.0) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let frame = based::frame(content, base, MAX_RECORD_BYTES, read)?;
+        Ok(frame.map(|frame| (base.0, frame)))
     }
 
     /// What a record says of its pointer, if that is intact.

@@ -1,6 +1,8 @@
 //! The record of every request through the gateway: columns for listing and summing, and an opaque JSON document from
 //! the caller. Costs are summed over requests and runs.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{OptionalExtension, Row};
 use serde::Serialize;
 
@@ -162,11 +164,14 @@ impl Store {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
                  ON CONFLICT (user, id) DO NOTHING",
             )?;
-            let (mut added, mut used) = (0, std::collections::BTreeMap::new());
+            let (mut added, mut used, mut users) = (0, BTreeMap::new(), BTreeMap::new());
             for (user, new) in batch {
-                match user.require_staying(tx) {
-                    Err(StoreError::BeingDeleted { .. }) => continue,
-                    staying => staying?,
+                let stays = match users.get(user.user()) {
+                    Some(&stays) => stays,
+                    None => *users.entry(user.user()).or_insert(user.is_staying(tx)?),
+                };
+                if !stays {
+                    continue;
                 }
                 for name in new.used {
                     user.pointers().touch(tx, name, new.time)?;

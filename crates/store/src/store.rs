@@ -58,7 +58,7 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             clock: Arc::new(SystemClock),
-            entropy: Arc::new(SystemEntropy),
+            entropy: Arc::new(SystemEntropy::default()),
             patience: DEFAULT_PATIENCE,
             compaction_ttl: DEFAULT_COMPACTION_TTL,
         }
@@ -376,10 +376,12 @@ impl UserStore {
 
     /// Rejects rows for a user who is being deleted (see `deletion`).
     pub(crate) fn require_staying(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+        if self.is_staying(tx)? { Ok(()) } else { Err(StoreError::BeingDeleted { user: self.user.clone() }) }
+    }
+
+    /// Whether the user is not being deleted.
+    pub(crate) fn is_staying(&self, tx: &Transaction<'_>) -> Result<bool, StoreError> {
         let mut leaving = tx.prepare_cached("SELECT 1 FROM deletions WHERE folder = ?1")?;
-        if leaving.exists([&self.folder])? {
-            return Err(StoreError::BeingDeleted { user: self.user.clone() });
-        }
-        Ok(())
+        Ok(!leaving.exists([&self.folder])?)
     }
 }

@@ -123,3 +123,28 @@ pub struct TranscriptMessage<'a> {
     /// The pointers in the message as forwarded; each must resolve.
     pub pointers: &'a [Pointer],
 }
+
+impl TranscriptMessage<'_> {
+    /// For each message the hash of the history up to it.
+    pub fn histories(messages: &[Self]) -> Vec<[u8; 32]> {
+        let mut history = blake3::Hasher::new();
+        let extended = messages.iter().map(|message| {
+            history.update(message.identity.as_bytes());
+            *history.finalize().as_bytes()
+        });
+        extended.collect()
+    }
+
+    /// The hash of the form in which it is forwarded; `None` if that is unchanged.
+    pub fn form(&self) -> Option<[u8; 32]> {
+        if self.sent.is_none() && self.pointers.is_empty() {
+            return None;
+        }
+        let mut form = blake3::Hasher::new();
+        form.update(blake3::hash(self.sent.unwrap_or_default()).as_bytes());
+        for pointer in self.pointers {
+            form.update(pointer.to_string().as_bytes()).update(b"\n");
+        }
+        Some(*form.finalize().as_bytes())
+    }
+}

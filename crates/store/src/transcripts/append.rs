@@ -41,6 +41,8 @@ struct AppendBatch<'a> {
     contents: InsertBatch,
     /// Conversations that are noted as used, by users who stay.
     used: BTreeSet<(&'a str, &'a str)>,
+    /// Whether the store was found within its limit.
+    has_room: bool,
 }
 
 /// What a history adds to its session.
@@ -70,7 +72,12 @@ pub struct NewTranscript<'a> {
 
 impl<'a> HashedHistory<'a> {
     fn of(messages: &'a [TranscriptMessage<'a>], reply: Option<&'a [u8]>) -> Self {
-        Self { messages, reply, chains: chains(messages), views: messages.iter().map(view).collect() }
+        Self {
+            messages,
+            reply,
+            chains: TranscriptMessage::histories(messages),
+            views: messages.iter().map(TranscriptMessage::form).collect(),
+        }
     }
 }
 
@@ -131,7 +138,7 @@ impl Transcripts<'_> {
         let plan = self.plan(tx, new.session, &history)?;
         let payloads: Vec<_> = plan.payloads(&history).into_iter().map(|(bytes, _)| bytes).collect();
         let hashes = self.store.contents().insert_missing(tx, &payloads, &mut batch.contents)?;
-        let added = self.insert_plan(tx, new.session, &history, &plan, &hashes)?;
+        let added = self.insert_plan(tx, new.session, &history, &plan, &hashes, batch)?;
         Ok(TranscriptPlace { branch: plan.branch, messages: count(new.messages.len()), added })
     }
 
@@ -165,7 +172,8 @@ impl Transcripts<'_> {
                     self.store.contents().require(tx, *hash)?;
                 }
                 self.store.touch_session(tx, session, self.store.now())?;
-                let added = self.insert_plan(tx, session, &history, &plan, &placed.hashes)?;
+                let batch = &mut AppendBatch::default();
+                let added = self.insert_plan(tx, session, &history, &plan, &placed.hashes, batch)?;
                 Ok(Some(TranscriptPlace { branch: plan.branch, messages: count(messages.len()), added }))
             });
             match written {
@@ -199,7 +207,7 @@ impl Transcripts<'_> {
             contents.push(NewContent {
                 bytes: (*bytes).into(),
                 pointer: None,
-                base: longest.map(|stored| stored.content),
+                base: longest.map(|stored| (stored.content, stored.bytes)),
             });
         }
         Ok(contents)
@@ -316,8 +324,9 @@ impl Transcripts<'_> {
         history: &HashedHistory<'_>,
         plan: &AppendPlan,
         hashes: &[ContentHash],
+        batch: &mut AppendBatch<'_>,
     ) -> Result<u32, StoreError> {
-        if !hashes.is_empty() {
+        if !hashes.is_empty() && !std::mem::replace(&mut batch.has_room, true) {
             limit::require_room(tx)?;
         }
         let HashedHistory { messages, reply, chains, views } = history;
@@ -410,27 +419,6 @@ impl AppendPlan {
             .chain(history.reply.map(|reply| (reply, &[][..])))
             .collect()
     }
-}
-
-fn chains(messages: &[TranscriptMessage<'_>]) -> Vec<Digest> {
-    let mut history = blake3::Hasher::new();
-    let extended = messages.iter().map(|message| {
-        history.update(message.identity.as_bytes());
-        *history.finalize().as_bytes()
-    });
-    extended.collect()
-}
-
-fn view(message: &TranscriptMessage<'_>) -> Option<Digest> {
-    if message.sent.is_none() && message.pointers.is_empty() {
-        return None;
-    }
-    let mut form = blake3::Hasher::new();
-    form.update(blake3::hash(message.sent.unwrap_or_default()).as_bytes());
-    for pointer in message.pointers {
-        form.update(pointer.to_string().as_bytes()).update(b"\n");
-    }
-    Some(*form.finalize().as_bytes())
 }
 
 /// The hash that stands for an unchanged message.

@@ -79,7 +79,7 @@ fn the_shared_prefix_is_found_at_any_length() {
         for fresh in [0, 1, 7] {
             let mut texts = known[..shared].to_vec();
             texts.extend(&["new"; 7][..fresh]);
-            let chains = chains(&messages(&texts));
+            let chains = TranscriptMessage::histories(&messages(&texts));
             let found = user.index().read(|tx| user.transcripts().known(tx, "s", &chains)).unwrap();
             assert_eq!(found, (shared, (shared > 0).then_some(1)), "{shared} known, {fresh} new");
         }
@@ -103,6 +103,34 @@ fn a_message_that_goes_upstream_in_another_form_adds_one_rendition() {
     assert_eq!(kinds[2..], [LineKind::Rendition; 3]);
     let last = user.transcripts().branch("s", 1).unwrap();
     assert_eq!((last.len(), last[0].sent), (2, None));
+}
+
+#[test]
+fn a_message_with_a_stored_original_is_kept_as_what_is_around_it() {
+    let (_dir, user) = store();
+    let folder_bytes = || -> u64 {
+        let files = std::fs::read_dir(user.segments().root().join(user.folder())).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+    };
+    let hash = |at: u32| ContentHash::new(&at.to_le_bytes()).to_hex();
+    // One that fits into the window of zstd, and one that does not.
+    for (lines, session) in [(500_u32, "short"), (14_000, "long")] {
+        let log: String = (0..lines).map(|at| format!("\"{at}\"\t{}\n", hash(at))).collect();
+        let pointer = user.pointers().insert(log.as_bytes(), "log", "").unwrap().pointer_id;
+        let (raw, sent) = (
+            serde_json::json!({"role": "tool", "content": log}).to_string(),
+            serde_json::json!({"role": "tool", "content": format!("500 lines\n[{pointer}]")}).to_string(),
+        );
+        let before = folder_bytes();
+        let pointers = [pointer];
+        let message = TranscriptMessage { sent: Some(sent.as_bytes()), pointers: &pointers, ..message(&raw) };
+        user.transcripts().append(session, &[message], None).unwrap();
+        assert!(folder_bytes() - before < 500, "{} bytes", folder_bytes() - before);
+        let line = &user.transcripts().lines(session).unwrap()[0];
+        assert_eq!(user.contents().get(line.raw.hash).unwrap(), raw.as_bytes());
+        assert_eq!(user.contents().get(line.sent.unwrap().hash).unwrap(), sent.as_bytes());
+    }
+    assert!(user.store().verify().unwrap().is_clean());
 }
 
 #[test]

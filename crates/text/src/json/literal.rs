@@ -161,6 +161,71 @@ pub(super) fn literal_is(literal: &str, text: &str) -> bool {
     inner == text.as_bytes() || memchr::memchr(b'\\', inner).is_some() && decode(literal) == text
 }
 
+/// Where the longest string literal of a JSON text is, quotes included.
+pub fn longest_literal(json: &str) -> Option<Range<usize>> {
+    let mut longest: Option<Range<usize>> = None;
+    let mut at = 0;
+    while let Some(quote) = memchr::memchr(b'"', json.as_bytes().get(at..)?) {
+        let Some(end) = end_of_string(json.as_bytes(), at + quote + 1) else { break };
+        if longest.as_ref().is_none_or(|longest| longest.len() < end - (at + quote)) {
+            longest = Some(at + quote..end);
+        }
+        at = end;
+    }
+    longest
+}
+
+/// Whether a literal is as short as its text can be written, with the escapes that `serde_json` and `JSON.stringify` use:
+/// encoding its text as they do gives the literal again.
+pub fn is_shortest(literal: &str) -> bool {
+    let bytes = literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default().as_bytes();
+    // After the last escape, and after the last block.
+    let (mut at, mut start) = (0, 0);
+    while let Some(block) = bytes.get(start..).and_then(<[u8]>::first_chunk) {
+        let block = Block::new(block);
+        if block.controls() != 0 {
+            return false;
+        }
+        let mut backslashes = block.equal(b'\\');
+        while backslashes != 0 {
+            let backslash = start + backslashes.trailing_zeros() as usize;
+            // Without the lowest bit.
+            backslashes &= backslashes - 1;
+            // The one before has escaped this one.
+            if backslash < at {
+                continue;
+            }
+            match shortest_escape(&bytes[backslash + 1..]) {
+                Some(length) => at = backslash + length,
+                None => return false,
+            }
+        }
+        start += BLOCK;
+    }
+    at = at.max(start);
+    while let Some(byte) = bytes.get(at) {
+        at += match byte {
+            b'\\' => match shortest_escape(&bytes[at + 1..]) {
+                Some(length) => length,
+                None => return false,
+            },
+            0..b' ' => return false,
+            _ => 1,
+        };
+    }
+    true
+}
+
+/// The length of an escape whose backslash has been read, if no other is as short.
+fn shortest_escape(rest: &[u8]) -> Option<usize> {
+    match rest {
+        [b'"' | b'\\' | b'n' | b'r' | b't' | b'b' | b'f', ..] => Some(2),
+        [b'u', b'0', b'0', b'0', b'0'..=b'7' | b'b' | b'e' | b'f', ..]
+        | [b'u', b'0', b'0', b'1', b'0'..=b'9' | b'a'..=b'f', ..] => Some(6),
+        _ => None,
+    }
+}
+
 /// `raw` without its surrounding quotes, if it has both.
 pub fn unquoted(raw: &str) -> &str {
     raw.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(raw)

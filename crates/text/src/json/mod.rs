@@ -17,7 +17,9 @@ mod value;
 
 pub use edit::{Edit, EditError, add_members, append_to, apply, remove_from, splice, without};
 pub use lenient::{is_number, looks_like};
-pub use literal::{decode, encode, encoded, unquoted, with_escapes_written_out};
+pub use literal::{
+    decode, encode, encoded, is_shortest, longest_literal, unquoted, with_escapes_written_out,
+};
 pub use terse::terse;
 pub use value::{Id, Name, Value};
 

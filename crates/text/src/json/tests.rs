@@ -93,6 +93,44 @@ proptest! {
     }
 
     #[test]
+    fn the_shortest_literal_of_a_text_is_the_one_that_others_write(
+        text in any_text(),
+        at in any::<prop::sample::Index>(),
+        escape in prop_oneof![Just("\\/"), Just("\\u0041"), Just("\\u000A"), Just("\\u001F"), Just("\\u00e9"), Just("\\n")],
+    ) {
+        let literal = serde_json::to_string(&text).unwrap();
+        prop_assert!(is_shortest(&literal));
+        let places: Vec<usize> = (1..literal.len()).filter(|&at| literal.is_char_boundary(at)).collect();
+        let place = places[at.index(places.len())];
+        let spelled = [&literal[..place], escape, &literal[place..]].concat();
+        if let Ok(text) = serde_json::from_str::<String>(&spelled) {
+            prop_assert_eq!(is_shortest(&spelled), serde_json::to_string(&text).unwrap() == spelled, "{}", spelled);
+        }
+        let with_control = [&literal[..place], "\u{1f}", &literal[place..]].concat();
+        prop_assert!(!is_shortest(&with_control));
+    }
+
+    #[test]
+    fn the_longest_literal_is_a_whole_string(json in any_json()) {
+        fn lengths(json: &Json) -> Vec<usize> {
+            let length = |text: &str| serde_json::to_string(text).unwrap().len();
+            match json {
+                Json::String(text) => vec![length(text)],
+                Json::Array(items) => items.iter().flat_map(lengths).collect(),
+                Json::Object(members) => {
+                    let of = |(name, value): (&String, &Json)| [vec![length(name)], lengths(value)].concat();
+                    members.iter().flat_map(of).collect()
+                }
+                _ => Vec::new(),
+            }
+        }
+        let text = json.to_string();
+        let longest = longest_literal(&text);
+        prop_assert_eq!(longest.as_ref().map(Range::len), lengths(&json).into_iter().max());
+        prop_assert!(longest.is_none_or(|range| serde_json::from_str::<String>(&text[range]).is_ok()));
+    }
+
+    #[test]
     fn edits_change_their_bytes_and_no_others(
         json in any_json(),
         picks in prop::collection::vec((any::<prop::sample::Index>(), any_text()), 0..5),

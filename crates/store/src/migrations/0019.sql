@@ -1,0 +1,1 @@
+-- Version 19: a record may hold only what is around its base, which earlier versions cannot read. Nothing else changes.
