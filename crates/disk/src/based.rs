@@ -5,6 +5,8 @@
 //! frame holds what is around it. Otherwise it is a frame of zstd whose dictionary is the base as the inside of a JSON
 //! string, or as it is if it is not text. How the base is escaped is part of the format.
 
+use std::ops::Range;
+
 use larder_text::hash::ContentHash;
 use larder_text::json;
 
@@ -52,7 +54,8 @@ pub fn frame<E>(
 /// be escaped, or its other parts are most of it.
 fn around(content: &[u8], base: ContentHash) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(content).ok()?;
-    let literal = json::longest_literal(text).filter(|literal| literal.len() > content.len() / 2)?;
+    let is_most = |literal: &Range<usize>| content.len() - literal.len() < literal.len().min(MAX_BYTES);
+    let literal = json::longest_literal(text).filter(is_most)?;
     let inside = &text[literal.clone()];
     if !json::is_shortest(inside) || ContentHash::new(json::decode(inside).as_bytes()) != base {
         return None;

@@ -132,7 +132,7 @@ impl RequestCaches {
             return Ok(0);
         }
         let key = (store.user().to_owned(), session.to_owned());
-        // Another process may have moved it on, but not beyond the newest one.
+        // Another process may have moved it on, but not beyond the newest one, which is known 2 ms later.
         if self.revisions.get(&key) == Some(newest) {
             return Ok(newest);
         }

@@ -108,7 +108,13 @@ impl RequestError {
             "the upstream refused to continue, with status {status}: {}",
             String::from_utf8_lossy(&words)
         );
-        Self::new(StatusCode::BAD_GATEWAY, "upstream_failed", Outcome::UpstreamError, message)
+        // Clients try again where they know that it is worth it: not where nothing is left to spend.
+        let (status, class) = match status.as_u16() {
+            429 if !message.contains("insufficient_quota") => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            503 | 529 => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
+            _ => (StatusCode::BAD_GATEWAY, "upstream_failed"),
+        };
+        Self::new(status, class, Outcome::UpstreamError, message)
     }
 
     /// The error as the dialects report it.

@@ -244,20 +244,16 @@ impl Incoming {
 /// The headers of a client's request that pass on: all but those of the connection, those that this client writes
 /// itself and Larder's own. `keeps_key` says whether the client's credentials pass too.
 pub fn passing(headers: &HeaderMap, keeps_key: impl Fn(&HeaderName, &HeaderValue) -> bool) -> HeaderMap {
-    let mut passing = headers.clone();
-    remove_hop_by_hop(&mut passing);
-    for name in &OWN {
-        passing.remove(name);
-    }
-    let checked = |name: &&HeaderName| name.as_str().starts_with(LARDER) || is_credential(name);
-    let names: Vec<HeaderName> = passing.keys().filter(checked).cloned().collect();
-    for name in names {
-        passing.remove(&name);
-        if is_credential(&name) {
-            // A header may come more than once, and each value may be another's key.
-            for value in headers.get_all(&name).iter().filter(|&value| keeps_key(&name, value)) {
-                passing.append(name.clone(), value.clone());
-            }
+    let named = named_by_connection(headers);
+    let mut passing = HeaderMap::with_capacity(headers.keys_len());
+    for (name, value) in headers {
+        let stays = HOP_BY_HOP.contains(name)
+            || OWN.contains(name)
+            || named.contains(name)
+            || name.as_str().starts_with(LARDER);
+        // A header may come more than once, and each value may be another's key.
+        if !stays && (!is_credential(name) || keeps_key(name, value)) {
+            passing.append(name.clone(), value.clone());
         }
     }
     passing
@@ -270,16 +266,21 @@ fn is_credential(name: &HeaderName) -> bool {
 }
 
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
+    let named = named_by_connection(headers);
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// The headers that a connection names as its own.
+fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    headers
         .get_all(header::CONNECTION)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok())
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
-        headers.remove(name);
-    }
+        .collect()
 }
 
 #[cfg(test)]

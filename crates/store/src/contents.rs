@@ -250,7 +250,9 @@ impl StoredContents<'_> {
         };
         let mut files = BTreeMap::new();
         for (hash, content) in missing {
-            let based = self.on_base(content)?;
+            // What replaces a damaged content depends on nothing else.
+            let is_damaged = found.get(&hash).is_some_and(Option::is_some);
+            let based = if is_damaged { None } else { self.on_base(content)? };
             let pointer = match found.get(&hash) {
                 // It is damaged, but may still say this.
                 Some(Some(Found::Record(row))) => content.pointer.clone().or_else(|| self.note_of(row)),
@@ -290,7 +292,15 @@ impl StoredContents<'_> {
     /// The frame of a content on its base, if that is there and helps.
     fn on_base(&self, content: &NewContent<'_>) -> Result<Option<(ContentHash, Vec<u8>)>, StoreError> {
         let (Some(base), NewBytes::Plain(content)) = (content.base, content.bytes) else { return Ok(None) };
-        if !matches!(self.find(base.0)?, Some(Found::Row(_) | Found::Record(RecordRow { base: None, .. }))) {
+        let is_there = match self.find(base.0)? {
+            Some(Found::Row(_)) => true,
+            Some(Found::Record(row)) if row.base.is_none() => match row.is_external {
+                true => self.store.blobs().contains(self.store.folder(), base.0),
+                false => self.store.segments().read(self.store.folder(), row.place).is_ok(),
+            },
+            _ => false,
+        };
+        if !is_there {
             return Ok(None);
         }
         let read = || match self.plain(&mut FrameReader::new()?, base.0) {

@@ -38,8 +38,8 @@ pub struct Revisions<'s> {
 }
 
 impl Revisions<'_> {
-    /// The number of the newest revision; 0 if there is none. One that another process writes is seen a moment later: a
-    /// conversation that begins meanwhile begins as if it had come that moment before.
+    /// The number of the newest revision; 0 if there is none. One that another process writes is seen 2 ms later: a request
+    /// that comes meanwhile is decided as if it had come before.
     pub fn newest(&self) -> Result<u64, StoreError> {
         self.store.index().read_recent(&self.store.inner.newest_revision, newest)
     }

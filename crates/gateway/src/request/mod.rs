@@ -77,6 +77,8 @@ pub fn router() -> Router<Arc<App>> {
     let router = router
         .route("/v1/messages/count_tokens", generates(Endpoint::CountTokens, ApiDialect::Messages))
         .route("/v1/responses", get(no_web_socket))
+        // The list of stored completions.
+        .route("/v1/chat/completions", get(passthrough::pass))
         .route("/v1/embeddings", post(passthrough::embeddings))
         .route("/v1/models", get(passthrough::models))
         .route("/v1/models/{*id}", get(passthrough::model))

@@ -263,6 +263,58 @@ async fn after_words(words: usize, refuses: bool) -> (Option<RoundTripFate>, u16
 }
 
 #[tokio::test]
+async fn a_stream_that_is_refused_in_a_further_round_says_whether_to_try_again() {
+    for (status, words, class, kind) in [
+        (429, "not now", "rate_limited", "rate_limit_error"),
+        (429, "insufficient_quota", "upstream_failed", "api_error"),
+        (503, "not now", "overloaded", "overloaded_error"),
+        (529, "not now", "overloaded", "overloaded_error"),
+        (500, "not now", "upstream_failed", "api_error"),
+    ] {
+        let provider = StubServer::responding(move |seen| {
+            let messages = seen.json()["messages"].as_array().unwrap().clone();
+            let last = messages.last().unwrap()["content"].to_string();
+            if last.contains("ours_1") {
+                return Answer::json(status, &json!({"error": {"message": words}}));
+            }
+            let id = first_pointer(&json!(messages).to_string());
+            let call = json!({"type": "tool_use", "id": "ours_1", "name": "larder_rehydrate", "input": {}});
+            let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "content": [],
+                "usage": {"input_tokens": 100, "output_tokens": 1}});
+            let input = json!({"id": id}).to_string();
+            let events = [
+                json!({"type": "message_start", "message": message}),
+                json!({"type": "content_block_start", "index": 0, "content_block": call}),
+                json!({"type": "content_block_delta", "index": 0,
+                    "delta": {"type": "input_json_delta", "partial_json": input}}),
+                json!({"type": "content_block_stop", "index": 0}),
+                json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 3}}),
+                json!({"type": "message_stop"}),
+            ];
+            let event = |data: &Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap());
+            Answer::events(events.iter().map(event).collect::<String>())
+        })
+        .await;
+        let gateway = Gateway::with(provider, "").await;
+        let body = json!({"model": "claude", "max_tokens": 100, "stream": true,
+            "tools": [{"name": "read_log", "input_schema": {"type": "object"}}],
+            "messages": [
+                {"role": "user", "content": "What failed?"},
+                {"role": "assistant", "content": [
+                    {"type": "tool_use", "id": "toolu_1", "name": "read_log", "input": {}}]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": long_log()}]}]});
+        let text = gateway.post("/v1/messages", body.to_string()).send().await.unwrap().text().await.unwrap();
+        let error = text.split("event: error\ndata: ").nth(1).unwrap_or_else(|| panic!("{text}"));
+        let error: Value = serde_json::from_str(error.trim()).unwrap();
+        assert_eq!(error["error"]["type"], kind, "{error}");
+        assert!(error["error"]["message"].as_str().unwrap().contains(words), "{error}");
+        let (records, _) = gateway.stop().await;
+        assert_eq!(records[0].summary.error.as_deref(), Some(class));
+    }
+}
+
+#[tokio::test]
 async fn the_outcome_of_round_trips_is_recorded() {
     assert_eq!(after_words(1, false).await, (Some(RoundTripFate::Restored), 200));
     assert_eq!(after_words(1, true).await, (Some(RoundTripFate::Restored), 400));

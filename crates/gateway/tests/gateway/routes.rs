@@ -32,12 +32,13 @@ async fn status(gateway: &Gateway, key: &str, method: &str, path: &str) -> u16 {
 }
 
 /// Routes, and the statuses of an ordinary key, a key with a budget, an operator's key and an operator's with a budget.
-const ROUTES: [(&str, &str, [u16; 4]); 10] = [
+const ROUTES: [(&str, &str, [u16; 4]); 11] = [
     ("POST", "/v1/moderations", [200, 200, 200, 200]),
     ("POST", "/v1/images/generations", [200, 403, 200, 403]),
     ("POST", "/v1/audio/speech", [200, 403, 200, 403]),
     ("GET", "/v1/models/gpt-9", [200, 200, 200, 200]),
     ("GET", "/v1/files", [403, 403, 200, 200]),
+    ("GET", "/v1/chat/completions", [403, 403, 200, 200]),
     ("POST", "/v1/files", [403, 403, 200, 200]),
     ("GET", "/v1/files/f-1/content", [403, 403, 200, 200]),
     ("POST", "/v1/batches", [403, 403, 200, 200]),

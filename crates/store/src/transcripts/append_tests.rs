@@ -105,6 +105,26 @@ fn a_message_that_goes_upstream_in_another_form_adds_one_rendition() {
     assert_eq!((last.len(), last[0].sent), (2, None));
 }
 
+/// A log of so many lines, of which no two are alike.
+fn log(lines: u32) -> String {
+    let hash = |at: u32| ContentHash::new(&at.to_le_bytes()).to_hex();
+    (0..lines).map(|at| format!("\"{at}\"\t{}\n", hash(at))).collect()
+}
+
+#[test]
+fn a_message_whose_original_is_lost_is_kept_whole() {
+    let (_dir, user) = store();
+    let log = log(60_000);
+    let stored = user.pointers().insert(log.as_bytes(), "log", "").unwrap();
+    let file = user.blobs().path(user.folder(), stored.content);
+    std::fs::remove_file(file).unwrap();
+    let (raw, pointers) = (serde_json::json!({"content": log}).to_string(), [stored.pointer_id]);
+    let message = TranscriptMessage { pointers: &pointers, ..message(&raw) };
+    user.transcripts().append("s", &[message], None).unwrap();
+    let line = &user.transcripts().lines("s").unwrap()[0];
+    assert_eq!(user.contents().get(line.raw.hash).unwrap(), raw.as_bytes());
+}
+
 #[test]
 fn a_message_with_a_stored_original_is_kept_as_what_is_around_it() {
     let (_dir, user) = store();
@@ -112,10 +132,9 @@ fn a_message_with_a_stored_original_is_kept_as_what_is_around_it() {
         let files = std::fs::read_dir(user.segments().root().join(user.folder())).unwrap();
         files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
     };
-    let hash = |at: u32| ContentHash::new(&at.to_le_bytes()).to_hex();
-    // One that fits into the window of zstd, and one that does not.
-    for (lines, session) in [(500_u32, "short"), (14_000, "long")] {
-        let log: String = (0..lines).map(|at| format!("\"{at}\"\t{}\n", hash(at))).collect();
+    // One that fits into the window of zstd, one that does not, and one that is a file of its own.
+    for (lines, session) in [(500, "short"), (14_000, "long"), (60_000, "file")] {
+        let log = log(lines);
         let pointer = user.pointers().insert(log.as_bytes(), "log", "").unwrap().pointer_id;
         let (raw, sent) = (
             serde_json::json!({"role": "tool", "content": log}).to_string(),
