@@ -77,13 +77,19 @@ pub struct Compressor(Option<FrameWriter>);
 
 impl Compressor {
     /// The frame of a content.
-    pub fn frame(&mut self, content: NewBytes<'_>) -> io::Result<Vec<u8>> {
-        match (content, &mut self.0) {
+    ///
+    /// # Errors
+    /// If zstd fails, such as for lack of memory.
+    pub fn frame(&mut self, content: NewBytes<'_>) -> Result<Vec<u8>, StoreError> {
+        let frame = match (content, &mut self.0) {
             (NewBytes::Packed(packed), _) => Ok(packed.frame.clone()),
             (NewBytes::Plain(content), _) if content.len() >= LARGE => compress(content),
             (NewBytes::Plain(content), Some(writer)) => writer.write(content),
-            (NewBytes::Plain(content), none) => none.insert(FrameWriter::new()?).write(content),
-        }
+            (NewBytes::Plain(content), none) => {
+                FrameWriter::new().and_then(|writer| none.insert(writer).write(content))
+            }
+        };
+        frame.map_err(StoreError::io(Path::new("zstd"), "compressing a content"))
     }
 }
 

@@ -244,15 +244,10 @@ impl StoredContents<'_> {
         let folder = self.store.folder();
         let mut placed = Placed { hashes, rows: Vec::new(), records: Vec::new(), appended: None };
         let mut compressor = frame::Compressor::default();
-        let mut frame_of = |content: &NewContent<'_>| {
-            let frame = compressor.frame(content.bytes);
-            frame.map_err(StoreError::io(self.store.index().path(), "compressing a content"))
-        };
         let mut files = BTreeMap::new();
         for (hash, content) in missing {
             // What replaces a damaged content depends on nothing else.
-            let is_damaged = found.get(&hash).is_some_and(Option::is_some);
-            let based = if is_damaged { None } else { self.on_base(content)? };
+            let based = if let Some(Some(_)) = found.get(&hash) { None } else { self.on_base(content)? };
             let pointer = match found.get(&hash) {
                 // It is damaged, but may still say this.
                 Some(Some(Found::Record(row))) => content.pointer.clone().or_else(|| self.note_of(row)),
@@ -260,7 +255,7 @@ impl StoredContents<'_> {
                     && content.pointer.is_none()
                     && content.bytes.bytes() <= MAX_ROW_BYTES =>
                 {
-                    placed.rows.push((hash, frame_of(content)?));
+                    placed.rows.push((hash, compressor.frame(content.bytes)?));
                     continue;
                 }
                 _ => content.pointer.clone(),
@@ -268,7 +263,7 @@ impl StoredContents<'_> {
             let (base, frame) = match based.filter(|_| pointer.is_none()) {
                 Some((base, frame)) => (Some(base), Some(frame)),
                 None => {
-                    let frame = frame_of(content)?;
+                    let frame = compressor.frame(content.bytes)?;
                     if content.bytes.bytes() > MAX_RECORD_BYTES || frame.len() > MAX_RECORD_FRAME {
                         files.insert(hash, frame);
                         (None, None)
@@ -308,8 +303,7 @@ impl StoredContents<'_> {
             Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => Ok(None),
             Err(error) => Err(error),
         };
-        let frame = based::frame(content, base, MAX_RECORD_BYTES, read)?;
-        Ok(frame.map(|frame| (base.0, frame)))
+        Ok(based::frame(content, base, MAX_RECORD_BYTES, read)?.map(|frame| (base.0, frame)))
     }
 
     /// What a record says of its pointer, if that is intact.

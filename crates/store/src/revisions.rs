@@ -38,8 +38,7 @@ pub struct Revisions<'s> {
 }
 
 impl Revisions<'_> {
-    /// The number of the newest revision; 0 if there is none. One that another process writes is seen 2 ms later: a request
-    /// that comes meanwhile is decided as if it had come before.
+    /// The number of the newest revision; 0 if there is none. What another process writes is seen 2 ms later.
     pub fn newest(&self) -> Result<u64, StoreError> {
         self.store.index().read_recent(&self.store.inner.newest_revision, newest)
     }

@@ -135,6 +135,11 @@ impl TranscriptMessage<'_> {
         extended.collect()
     }
 
+    /// The hash that stands for the form of an unchanged message.
+    pub fn unchanged() -> [u8; 32] {
+        *blake3::hash(b"").as_bytes()
+    }
+
     /// The hash of the form in which it is forwarded; `None` if that is unchanged.
     pub fn form(&self) -> Option<[u8; 32]> {
         if self.sent.is_none() && self.pointers.is_empty() {

@@ -234,10 +234,11 @@ impl Transcripts<'_> {
             return Ok(AppendPlan { branch: on, fork: None, changed: Vec::new(), known });
         }
         let held = self.held_views(tx, session, on, count(known))?;
-        let stands = |at: usize| held.get(&count(at + 1)).copied().unwrap_or(whole());
+        let whole = TranscriptMessage::unchanged();
+        let stands = |at: usize| held.get(&count(at + 1)).copied().unwrap_or(whole);
         let given = history.views.iter().take(known).enumerate();
         let changed =
-            given.filter(|(at, view)| view.unwrap_or(whole()) != stands(*at)).map(|(at, _)| at).collect();
+            given.filter(|(at, view)| view.unwrap_or(whole) != stands(*at)).map(|(at, _)| at).collect();
         if at_end {
             return Ok(AppendPlan { branch: on, fork: None, changed, known });
         }
@@ -360,7 +361,8 @@ impl Transcripts<'_> {
             let view = views.get(at).copied().flatten().filter(|_| kind != LineKind::Reply);
             // A line that changes a form, or starts a branch, records the form even if it is the original message.
             let said = kind == LineKind::Rendition || line.forked_from.is_some();
-            self.insert_line(tx, session, &line, chain, view.or_else(|| said.then(whole)))
+            let view = view.or_else(|| said.then(TranscriptMessage::unchanged));
+            self.insert_line(tx, session, &line, chain, view)
         };
         let new = plan.known..messages.len();
         let known = plan.changed.iter().map(|at| (*at, LineKind::Rendition));
@@ -419,11 +421,6 @@ impl AppendPlan {
             .chain(history.reply.map(|reply| (reply, &[][..])))
             .collect()
     }
-}
-
-/// The hash that stands for an unchanged message.
-fn whole() -> Digest {
-    *blake3::hash(b"").as_bytes()
 }
 
 /// A number of messages. No body within any limit has more than 2^32.
