@@ -135,7 +135,7 @@ impl TranscriptMessage<'_> {
         extended.collect()
     }
 
-    /// The hash that stands for the form of an unchanged message.
+    /// The hash for the form of an unchanged message.
     pub fn unchanged() -> [u8; 32] {
         *blake3::hash(b"").as_bytes()
     }
