@@ -1,5 +1,6 @@
 //! Time and randomness as values that are handed in. The only place in the store that reads the system's own.
 
+use std::fmt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -42,10 +43,16 @@ const ASKED_FOR: usize = 512;
 const FEW: usize = 16;
 
 /// Random bytes that nobody has used; each is used once, and zero afterwards.
-#[derive(Debug)]
 struct Unused {
     bytes: [u8; ASKED_FOR],
     left: usize,
+}
+
+impl fmt::Debug for Unused {
+    /// Without the bytes, which somebody will use.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unused").field("left", &self.left).finish_non_exhaustive()
+    }
 }
 
 impl Default for Unused {
