@@ -31,7 +31,9 @@ pub use self::catalogue::{catalogue_file, install_catalogue, remove_catalogue};
 pub use self::error::ConfigError;
 pub use self::home::{DEFAULT_HOME, home_setting};
 pub use self::inspect::InspectedConfig;
-pub use self::learned::{BUDGETS, LearnedValue, Standing, budget_key, tool_caps_value, window_key};
+pub use self::learned::{
+    BUDGETS, LearnedValue, Standing, budget_key, factor_change, tool_caps_value, window_key,
+};
 use self::places::KeyPlaces;
 pub use self::slots::SlotCap;
 use crate::rehydrate::RehydrationLimits;
@@ -143,6 +145,8 @@ pub struct Config {
     models: ModelTable,
     /// Learned windows, by the id of the model.
     windows: BTreeMap<String, usize>,
+    /// Learned factors of estimates, in parts per million, by the id of the model.
+    factors: BTreeMap<String, u64>,
     /// The path of the file, and the place of each key in it.
     path: String,
     places: KeyPlaces,

@@ -44,7 +44,6 @@ pub struct RequestCaches {
     /// When originals were last noted as used, by user and the name of the pointer.
     used: BoundedCache<(String, String), Timestamp>,
     sessions: BoundedCache<(String, String), SessionMemory>,
-    factors: BoundedCache<(String, String, String), u64>,
     revisions: BoundedCache<(String, String), u64>,
 }
 
@@ -56,7 +55,6 @@ impl Default for RequestCaches {
             stored: BoundedCache::new(STORED),
             used: BoundedCache::new(STORED),
             sessions: BoundedCache::new(SESSIONS),
-            factors: BoundedCache::new(SESSIONS),
             revisions: BoundedCache::new(SESSIONS),
         }
     }
@@ -100,26 +98,6 @@ impl RequestCaches {
     /// Updates what is cached about a conversation.
     pub fn remember(&self, user: &str, session: &str, known: SessionMemory) {
         self.sessions.insert((user.to_owned(), session.to_owned()), known);
-    }
-
-    /// The factor, in parts per million, by which a conversation corrects the estimates of a model.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn factor(&self, store: &UserStore, session: &str, model: &str) -> Result<u64, StoreError> {
-        let key = (store.user().to_owned(), session.to_owned(), model.to_owned());
-        if let Some(factor) = self.factors.get(&key) {
-            return Ok(factor);
-        }
-        let factor = match store.calibrations().for_session(session, model) {
-            // It is fixed once the store can write again.
-            Err(error) if error.is_unwritable() => {
-                return Ok(store.calibrations().peek(session, model)?.factor_ppm);
-            }
-            fixed => fixed?.factor_ppm,
-        };
-        self.factors.insert(key, factor);
-        Ok(factor)
     }
 
     /// The revision of learned values that a conversation uses, fixed by its first request in any process. `newest` is the

@@ -15,7 +15,7 @@ use larder_models::table::{ModelSpec, Provider};
 use larder_models::upstream::{Upstream, UpstreamTarget};
 use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
 use larder_proxy::wire::ApiDialect;
-use larder_text::tokens::Counter;
+use larder_text::tokens::{Counter, Label};
 
 use crate::error::RequestError;
 use crate::revisions::RevisedSettings;
@@ -40,14 +40,21 @@ pub struct Route {
     pub rename: bool,
     /// Whether its window is unknown but for what was learned.
     pub learns: bool,
+    /// The factor, in parts per million, by which its counts are corrected; `None` if they are no estimates.
+    pub estimate_factor: Option<u64>,
 }
 
 impl Route {
-    /// The route, with prompts fitted as a revision of learned values has it.
+    /// The route, with prompts counted and fitted as a revision of learned values has it.
     #[must_use]
     pub fn revised(&self, revised: &RevisedSettings) -> Self {
         let policy = self.policy.revised(&revised.policy, revised.window(&self.model.id));
-        Self { policy, ..self.clone() }
+        let is_estimated = self.counter.label() == Label::Estimated;
+        let estimate_factor =
+            is_estimated.then(|| revised.estimate_factor(&self.model.id).max(self.counter.least_factor()));
+        let counter =
+            estimate_factor.map_or_else(|| self.counter.clone(), |factor| self.counter.corrected(factor));
+        Self { policy, counter, estimate_factor, ..self.clone() }
     }
 }
 
@@ -214,6 +221,7 @@ impl Routes {
             prices: spec.prices.clone(),
             rename: asked != spec.id,
             learns: false,
+            estimate_factor: None,
         }
     }
 
@@ -243,6 +251,7 @@ impl Routes {
             prices,
             rename: false,
             learns: limits.is_none(),
+            estimate_factor: None,
         }
     }
 }

@@ -15,6 +15,7 @@ use larder_text::pointer::PointerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::BudgetReservation;
+use crate::revisions;
 use crate::storage_health::{StorageHealth, StoredFor};
 use crate::transcript::TranscriptEntry;
 
@@ -266,9 +267,9 @@ fn append_transcripts(store: &Store, batch: &mut [Queued<RecordJob>]) {
 }
 
 impl Observation {
-    fn keep(&self, store: &UserStore) {
-        if let Err(error) = store.calibrations().observe(&self.model, self.estimated, self.reported) {
-            tracing::error!(%error, "the token calibration of a request could not be stored");
+    fn keep(&self, store: &Store) {
+        if let Err(error) = revisions::learn_factor(store, &self.model, self.estimated, self.reported) {
+            tracing::error!(%error, "what a request shows of the accuracy of estimates could not be stored");
         }
     }
 }
@@ -290,7 +291,7 @@ fn write(store: &Store, health: &StorageHealth, mut batch: Vec<Queued<RecordJob>
     append_transcripts(store, &mut batch);
     for Queued { job, .. } in &mut batch {
         if let Some(observation) = job.observation.take() {
-            observation.keep(&job.store);
+            observation.keep(store);
         }
         if let Some(settlement) = job.settlement.take() {
             settlement.settle();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use larder_core::policy::PolicySettings;
-use larder_engine::config::{Config, Standing, window_key};
+use larder_engine::config::{Config, Standing, factor_change, window_key};
 use larder_store::{ExchangeFilter, Store, StoreError, UserStore};
 
 /// The smallest window that is believed, in tokens.
@@ -47,6 +47,11 @@ impl RevisedSettings {
     /// The learned window of a model that is not in the table, in tokens.
     pub fn window(&self, id: &str) -> Option<usize> {
         self.config.learned_window(id)
+    }
+
+    /// The factor, in parts per million, by which the estimated tokens of a model are corrected.
+    pub fn estimate_factor(&self, id: &str) -> u64 {
+        self.config.estimate_factor(id)
     }
 }
 
@@ -100,4 +105,18 @@ pub fn learn_window(
     let newest = revisions.write(&cause, &BTreeMap::from([(key, Some(limit.to_string()))]))?;
     store.session_revisions().advance(session, newest)?;
     Ok(())
+}
+
+/// Learns from one prompt how far the estimates of a model are off: the uncorrected estimate, and the tokens that the
+/// provider reported.
+///
+/// # Errors
+/// When the store fails.
+pub fn learn_factor(store: &Store, model: &str, estimated: u64, reported: u64) -> Result<(), StoreError> {
+    let revise = |factor_ppm| {
+        let (key, value) = factor_change(model, factor_ppm);
+        let cause = format!("the provider reports {value} times the tokens that are estimated for {model}");
+        (cause, BTreeMap::from([(key, Some(value))]))
+    };
+    store.calibrations().observe(model, estimated, reported, revise).map(drop)
 }

@@ -264,12 +264,9 @@ fn an_export_has_everything_of_its_user_and_nothing_of_another_or_secret() {
             "tombstones",
             "reservations",
             "compactions",
-            "calibrations",
-            "usage_sums",
             "key_days",
             "document_uses",
             "document_sources",
-            "session_calibrations",
             "session_revisions",
         ]
         .contains(table)

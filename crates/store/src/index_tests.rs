@@ -207,3 +207,34 @@ fn an_index_of_every_older_version_is_brought_up_with_its_rows() {
         assert_eq!(kept, (7, 2, "p".to_owned()));
     }
 }
+
+#[test]
+fn corrections_of_older_versions_become_a_revision() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut old = Connection::open(at(&dir)).unwrap();
+    migrate(&mut old, &at(&dir), &MIGRATIONS[..19]).unwrap();
+    old.execute_batch(
+        "INSERT INTO revisions VALUES (1, 5, 'first', '{}');
+         INSERT INTO usage_sums VALUES ('a', 'm', 1000, 600, 9), ('b', 'm', 1000, 700, 9), ('b', 'n', 10, 10, 1);
+         INSERT INTO calibrations VALUES ('a', 'm', 1, 800000, 8, 6), ('a', 'm', 2, 600000, 9, 7), ('b', 'm', 1, 700000, 8, 6);
+         INSERT INTO session_calibrations VALUES ('a', 'new', 'm', 2), ('a', 'old', 'm', 0);
+         INSERT INTO session_revisions VALUES ('a', 'old', 1);",
+    )
+    .unwrap();
+    drop(old);
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
+    let rows = "SELECT (SELECT changes FROM revisions WHERE number = 2), (SELECT created FROM revisions WHERE number = 2),
+                       (SELECT group_concat(model || ' ' || estimated || ' ' || reported || ' ' || samples || ' ' || learned)
+                        FROM usage_sums),
+                       (SELECT group_concat(session || ' ' || revision) FROM session_revisions)";
+    let found = lock(&index.writer)
+        .query_row(rows, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .unwrap();
+    let expected = (
+        r#"{"models.m.estimate_factor":"0.700"}"#.to_owned(),
+        7,
+        "m 2000 1300 18 700000,n 10 10 1 1000000".to_owned(),
+        "new 2,old 1".to_owned(),
+    );
+    assert_eq!(found, expected);
+}

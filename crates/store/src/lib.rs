@@ -73,7 +73,7 @@ mod user;
 mod verify;
 
 pub use backup::BackupReport;
-pub use calibrations::{Calibration, Calibrations};
+pub use calibrations::{Calibrations, FactorRevision};
 pub use compactions::{CompactionKey, Compactions, DEFAULT_COMPACTION_TTL};
 pub use contents::StoredContents;
 pub use conversations::{

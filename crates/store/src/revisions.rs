@@ -59,10 +59,7 @@ impl Revisions<'_> {
     /// Writes a revision in which these keys have these values, or none; other keys stay as they are. Returns the newest
     /// revision's number: that of the one before if nothing would change.
     pub fn write(&self, cause: &str, changes: &BTreeMap<String, Option<String>>) -> Result<u64, StoreError> {
-        self.store.index().write(|tx| {
-            let parent = newest(tx)?;
-            write(tx, self.store.now(), parent, cause, changes.clone())
-        })
+        self.store.index().write(|tx| append(tx, self.store.now(), cause, changes.clone()))
     }
 
     /// Writes a revision in which exactly what a previous one had learned is learned again, and returns the newest
@@ -72,11 +69,10 @@ impl Revisions<'_> {
     /// [`StoreError::UnknownRevision`] if there is no such revision.
     pub fn revert(&self, number: u64) -> Result<u64, StoreError> {
         self.store.index().write(|tx| {
-            let parent = newest(tx)?;
-            let gone = settings(tx, parent)?.into_keys().map(|key| (key, None));
+            let gone = settings(tx, newest(tx)?)?.into_keys().map(|key| (key, None));
             let kept = settings(tx, number)?.into_iter().map(|(key, value)| (key, Some(value)));
             let changes = gone.chain(kept).collect();
-            write(tx, self.store.now(), parent, &format!("back to revision {number}"), changes)
+            append(tx, self.store.now(), &format!("back to revision {number}"), changes)
         })
     }
 }
@@ -162,13 +158,14 @@ fn settings(tx: &Transaction<'_>, number: u64) -> Result<LearnedSettings, StoreE
     Ok(learned)
 }
 
-fn write(
+/// As [`Revisions::write`], within a transaction.
+pub(crate) fn append(
     tx: &Transaction<'_>,
     now: Timestamp,
-    parent: u64,
     cause: &str,
     mut changes: BTreeMap<String, Option<String>>,
 ) -> Result<u64, StoreError> {
+    let parent = newest(tx)?;
     let before = settings(tx, parent)?;
     changes.retain(|key, value| before.get(key) != value.as_ref());
     if changes.is_empty() {

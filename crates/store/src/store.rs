@@ -205,6 +205,11 @@ impl Store {
         JobQueue { store: self }
     }
 
+    /// How far token estimates are off.
+    pub const fn calibrations(&self) -> Calibrations<'_> {
+        Calibrations { store: self }
+    }
+
     /// Revisions of what is learned at run time.
     pub const fn revisions(&self) -> Revisions<'_> {
         Revisions { store: self }
@@ -305,11 +310,6 @@ impl UserStore {
     /// What users published for all users.
     pub const fn publications(&self) -> Publications<'_> {
         Publications { store: self }
-    }
-
-    /// How far token estimates are off.
-    pub const fn calibrations(&self) -> Calibrations<'_> {
-        Calibrations { store: self }
     }
 
     /// The revisions that conversations use.

@@ -37,7 +37,7 @@ fn contract(open: Factory) {
     a_changed_history_is_a_branch(open);
     compactions_are_lines_of_their_own(open);
     a_transcript_names_nothing_that_is_not_there(open);
-    factors_are_learned_and_kept_by_sessions(open);
+    factors_are_learned_as_revisions(open);
     revisions_are_added_and_never_changed(open);
     a_conversation_keeps_its_revision_until_it_is_moved_on(open);
     round_trips_come_back_by_session(open);
@@ -516,42 +516,32 @@ fn a_transcript_names_nothing_that_is_not_there(open: Factory) {
     assert!(user.transcripts().lines("s").unwrap().is_empty(), "all or nothing");
 }
 
-fn factors_are_learned_and_kept_by_sessions(open: Factory) {
+fn factors_are_learned_as_revisions(open: Factory) {
     let home = Home::new();
-    let observe = |reported| open(&home).calibrations().observe("m", 1_000, reported).unwrap();
-    let early = open(&home).calibrations().for_session("early", "m").unwrap();
-    assert_eq!((early.version, early.apply(1_001)), (0, 1_001));
+    let observe_of = |model: &str, estimated, reported| {
+        let revise = |factor: u64| (format!("{model} {factor}"), changes(&[&format!("{model}={factor}")]));
+        open(&home).store().calibrations().observe(model, estimated, reported, revise).unwrap()
+    };
+    let observe = |reported| observe_of("m", 1_000, reported);
+    let learned = |number| open(&home).store().revisions().settings(number).unwrap();
     assert!((0..7).all(|_| observe(1_300).is_none()), "too few to go by");
-    let first = observe(1_300).unwrap();
-    assert_eq!((first.version, first.factor_ppm, first.samples), (1, 1_300_000, 8));
-    assert_eq!((first.apply(1_000), first.apply(1), first.apply(u64::MAX)), (1_300, 2, u64::MAX));
-    assert_eq!(open(&home).calibrations().for_session("s", "m").unwrap(), first);
-    assert_eq!(observe(1_301), None, "a little further is no new version");
+    assert_eq!(observe(1_300), Some(1));
+    assert_eq!(learned(1)["m"], "1300000");
+    assert_eq!(observe(1_301), None, "a little further is not learned");
     assert_eq!((observe(0), observe(20), observe(900_000)), (None, None, None), "implausible");
+    assert_eq!(open(&home).store().revisions().revert(0).unwrap(), 2);
+    assert_eq!(observe(1_301), None, "what was reverted is not learned again at once");
     let moved: Vec<_> = (0..40).filter_map(|_| observe(1_600)).collect();
-    assert!(!moved.is_empty() && moved[0].version == 2 && moved[0].factor_ppm > 1_365_000, "{moved:?}");
-    assert_eq!(
-        open(&home).calibrations().for_session("s", "m").unwrap(),
-        first,
-        "a session keeps what it began with"
-    );
-    assert_eq!(open(&home).calibrations().for_session("early", "m").unwrap(), early);
-    let asked = |session: &str| open(&home).calibrations().peek(session, "m").unwrap();
-    assert_eq!((asked("s"), asked("early")), (first, early));
-    assert_eq!(asked("new"), *moved.last().unwrap());
-    assert_eq!(open(&home).calibrations().peek("new", "other").unwrap().version, 0);
-    assert_eq!(open(&home).calibrations().for_session("new", "m").unwrap(), *moved.last().unwrap());
-    assert_eq!(open(&home).calibrations().for_session("s", "other").unwrap().version, 0);
-    let versions: Vec<_> =
-        open(&home).calibrations().list().unwrap().into_iter().map(|one| one.version).collect();
-    assert_eq!(versions, (1..=1 + moved.len() as u32).collect::<Vec<_>>(), "every version is kept");
-    assert_eq!(open(&home).calibrations().observe("m", 0, 5).unwrap(), None);
-    assert_eq!(open(&home).calibrations().observe("huge", u64::MAX, u64::MAX).unwrap(), None);
-    assert_eq!(
-        open(&home).calibrations().observe("huge", u64::MAX, u64::MAX).unwrap(),
-        None,
-        "sums saturate"
-    );
+    assert_eq!(moved.first(), Some(&3));
+    assert!(learned(3)["m"].parse::<u64>().unwrap() > 1_365_000, "{:?}", learned(3));
+    assert_eq!(moved, (3..3 + moved.len() as u64).collect::<Vec<_>>());
+    assert_eq!(observe_of("m", 0, 5), None);
+    assert!((0..20).all(|_| observe_of("huge", u64::MAX, u64::MAX).is_none()), "sums saturate");
+    for number in 0..1_100 {
+        assert_eq!(observe_of(&format!("chosen-{number}"), 1_000, 2_000), None);
+    }
+    assert!((0..20).all(|_| observe_of("chosen-1099", 1_000, 2_000).is_none()), "clients choose names");
+    assert!((0..7).any(|_| observe_of("chosen-1", 1_000, 2_000).is_some()));
 }
 
 /// Changes of a revision: `key=value`, or a key alone that is learned no more.
@@ -624,7 +614,6 @@ fn users_are_walls(open: Factory) {
     let (ada, eve) = (open(&home), home.user("eve"));
     record(&ada, &[NewExchange { session: Some("s"), ..exchange("a") }]);
     ada.transcripts().append("s", &[message(b"a secret")], None).unwrap();
-    (0..8).for_each(|_| drop(ada.calibrations().observe("m", 10, 20).unwrap()));
     assert_eq!(eve.exchanges().get("a").unwrap(), None);
     assert!(eve.exchanges().list(&ExchangeFilter::default()).unwrap().is_empty());
     let before = ExchangeFilter { before: Some("a".into()), ..ExchangeFilter::default() };
@@ -638,8 +627,6 @@ fn users_are_walls(open: Factory) {
             && eve.transcripts().branch("s", 1).unwrap().is_empty()
     );
     assert!(matches!(eve.contents().get(ContentHash::new(b"a secret")), Err(StoreError::MissingBlob { .. })));
-    assert!(eve.calibrations().list().unwrap().is_empty());
-    assert_eq!(eve.calibrations().for_session("s", "m").unwrap().version, 0);
     assert_eq!(
         eve.transcripts().append("s", &[message(b"a secret")], None).unwrap().added,
         1,
@@ -647,7 +634,6 @@ fn users_are_walls(open: Factory) {
     );
     ada.session_revisions().begin("s", 1).unwrap();
     assert_eq!(eve.session_revisions().get("s").unwrap(), None);
-    assert_eq!(eve.calibrations().observe("m", 10, 20).unwrap(), None, "she learns for herself");
 }
 
 fn a_deleted_user_leaves_nothing(open: Factory) {
@@ -662,8 +648,6 @@ fn a_deleted_user_leaves_nothing(open: Factory) {
     user.transcripts()
         .append("MARK-7", &[TranscriptMessage { role: "MARK-7", ..message(b"x") }], None)
         .unwrap();
-    (0..8).for_each(|_| drop(user.calibrations().observe("MARK-7", 10, 20).unwrap()));
-    user.calibrations().for_session("MARK-7", "MARK-7").unwrap();
     user.session_revisions().begin("MARK-7", 1).unwrap();
     home.store.delete_user(user.user()).unwrap();
     assert!(
@@ -672,10 +656,7 @@ fn a_deleted_user_leaves_nothing(open: Factory) {
     );
     user.store().keys().settle(&held, spend(5, 0)).unwrap();
     assert_eq!(user.exchanges().get("MARK-7").unwrap(), None);
-    assert!(
-        user.transcripts().lines("MARK-7").unwrap().is_empty()
-            && user.calibrations().list().unwrap().is_empty()
-    );
+    assert!(user.transcripts().lines("MARK-7").unwrap().is_empty());
     for file in ["index.sqlite", "index.sqlite-wal"] {
         let bytes = std::fs::read(home.path().join(file)).unwrap_or_default();
         assert!(!bytes.windows(6).any(|window| window == b"MARK-7"), "{file}");

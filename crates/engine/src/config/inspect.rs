@@ -128,8 +128,9 @@ fn inspect_text(
     }
     resolved.extend(mcp::settings(&file, path));
     resolved.extend(slots::settings(&file, path));
-    let windows = BTreeMap::new();
-    let config = Config { home, settings: resolved, models, windows, path: path.to_owned(), places };
+    let (windows, factors) = (BTreeMap::new(), BTreeMap::new());
+    let path = path.to_owned();
+    let config = Config { home, settings: resolved, models, windows, factors, path, places };
     let embedding = if has_models { config.check_embedding() } else { Ok(()) };
     for checked in [embedding, config.check_policy()] {
         match checked {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use larder_core::policy::InvalidSetting;
 use serde::Serialize;
 
-use super::{Config, SettingOrigin, policy, setting};
+use super::{Config, Setting, SettingOrigin, policy, setting};
 use crate::settings::spec::SettingValue;
 use crate::settings::{self, LEARNED};
 
@@ -15,9 +15,36 @@ const NO_TOKENS: &str = "not a number of tokens";
 /// The beginning and the end of the key of a learned window, around the id of the model: `models.ID.window`.
 const WINDOW: (&str, &str) = ("models.", ".window");
 
+/// The beginning and the end of the key of a learned factor of estimates: `models.ID.estimate_factor`.
+const FACTOR: (&str, &str) = ("models.", ".estimate_factor");
+/// The factor 1, and the highest that can be used, in parts per million.
+const ONE_PPM: u64 = 1_000_000;
+const MAX_PPM: u64 = 4 * ONE_PPM;
+/// Parts per million in a thousandth, the last digit of a factor as text.
+const THOUSANDTH: u64 = 1_000;
+
 /// The key under which the window of a model is learned.
 pub fn window_key(id: &str) -> String {
     format!("{}{id}{}", WINDOW.0, WINDOW.1)
+}
+
+/// The key and the value under which it is learned that a provider reports `factor_ppm` tokens for each million that are
+/// estimated for a model: a decimal number, rounded up.
+pub fn factor_change(id: &str, factor_ppm: u64) -> (String, String) {
+    let thousandths = factor_ppm.div_ceil(THOUSANDTH);
+    let value = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
+    (format!("{}{id}{}", FACTOR.0, FACTOR.1), value)
+}
+
+/// The factor that a text is, in parts per million.
+fn factor_of(value: &str) -> Option<u64> {
+    let (whole, part) = value.split_once('.').filter(|(_, part)| part.len() == 3)?;
+    let ppm = whole
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(ONE_PPM)?
+        .checked_add(part.parse::<u64>().ok()? * THOUSANDTH)?;
+    (1..=MAX_PPM).contains(&ppm).then_some(ppm)
 }
 
 /// What budgets of a conversation type are learned: tokens of the prompt besides the participant's message and of the
@@ -40,9 +67,24 @@ fn is_budget(key: &str) -> bool {
     named.is_some_and(|(_, name)| BUDGETS.contains(&name))
 }
 
-/// The id of the model whose window a key is.
-fn window_of(key: &str) -> Option<&str> {
-    key.strip_prefix(WINDOW.0)?.strip_suffix(WINDOW.1)
+/// The id of the model in a key with this beginning and end.
+fn id_in<'a>(key: &'a str, around: (&str, &str)) -> Option<&'a str> {
+    key.strip_prefix(around.0)?.strip_suffix(around.1)
+}
+
+/// What a learned value is that has no setting of its own.
+fn help_of(key: &str) -> Option<&'static str> {
+    if id_in(key, WINDOW).is_some() {
+        return Some(
+            "The window of a model that is in no table, in tokens: learned when its provider refused a longer prompt.",
+        );
+    }
+    if id_in(key, FACTOR).is_some() {
+        return Some("How many tokens the provider of this model reports for each estimated one.");
+    }
+    is_budget(key).then_some(
+        "A budget of a conversation type, in tokens: learned from what its prompts and replies use.",
+    )
 }
 
 /// What became of a learned value.
@@ -84,14 +126,27 @@ impl Config {
         let mut values = Vec::new();
         for (key, value) in learned {
             let standing = revised.learn(number, key, value);
+            if standing == Standing::Used
+                && let Some(help) = help_of(key)
+            {
+                let (key, value, origin) = (key.clone(), value.clone(), SettingOrigin::Revision { number });
+                revised.settings.push(Setting { key, value, origin, env: &[], aliases: &[], help });
+            }
             values.push(LearnedValue { key: key.clone(), value: value.clone(), standing });
         }
         (revised, values)
     }
 
     fn learn(&mut self, number: u64, key: &str, value: &str) -> Standing {
-        if let Some(id) = window_of(key) {
+        if let Some(id) = id_in(key, WINDOW) {
             return self.learn_window(id, value);
+        }
+        if let Some(id) = id_in(key, FACTOR) {
+            let Some(factor) = factor_of(value) else {
+                return Standing::Unusable { reason: "not a factor such as 0.625".to_owned() };
+            };
+            self.factors.insert(id.to_owned(), factor);
+            return Standing::Used;
         }
         if is_budget(key) {
             return match value.parse::<usize>() {
@@ -138,6 +193,12 @@ impl Config {
     /// The learned window of a model that the table does not have, in tokens.
     pub fn learned_window(&self, id: &str) -> Option<usize> {
         self.windows.get(id).copied()
+    }
+
+    /// The learned factor, in parts per million, by which the estimated tokens of a model are corrected; one million if
+    /// nothing is learned.
+    pub fn estimate_factor(&self, id: &str) -> u64 {
+        self.factors.get(id).copied().unwrap_or(ONE_PPM)
     }
 }
 
@@ -192,6 +253,10 @@ mod tests {
         );
         let shown = revised.settings().into_iter().find(|one| one.key == "policy.entry_cap").unwrap();
         assert_eq!((shown.value.as_str(), shown.origin.to_string().as_str()), ("700", "revision 3"));
+        let windows = revised.settings().into_iter().filter(|one| one.key.ends_with(".window"));
+        let windows: Vec<_> = windows.map(|one| (one.key, one.value, one.origin.to_string())).collect();
+        let expected = ("models.far-away.window".to_owned(), "32768".to_owned(), "revision 3".to_owned());
+        assert_eq!(windows, [expected]);
     }
 
     #[test]
@@ -233,7 +298,26 @@ mod tests {
     #[test]
     fn a_window_is_found_by_any_id() {
         for id in ["m", "a/b:c.window", "models.x"] {
-            assert_eq!(window_of(&window_key(id)), Some(id));
+            assert_eq!(id_in(&window_key(id), WINDOW), Some(id));
+        }
+    }
+
+    #[test]
+    fn a_factor_is_read_as_it_is_written_and_never_lower() {
+        for (ppm, text, read) in
+            [(620_001, "0.621", 621_000), (1_000_000, "1.000", ONE_PPM), (2_345_000, "2.345", 2_345_000)]
+        {
+            let (key, value) = factor_change("a.b/c", ppm);
+            assert_eq!((key.as_str(), value.as_str()), ("models.a.b/c.estimate_factor", text));
+            let (revised, _) = config("").revised(1, &BTreeMap::from([(key, value)]));
+            assert_eq!((revised.estimate_factor("a.b/c"), revised.estimate_factor("b")), (read, ONE_PPM));
+        }
+        let unusable =
+            ["", "1", "0.000", "4.001", "-1.000", "1.00", "1.0000", "99999999999999999999.000", "a.b"];
+        for value in unusable {
+            let key = factor_change("m", 1).0;
+            let found = standings(&config(""), &[(&key, value)]);
+            assert!(matches!(found[..], [Standing::Unusable { .. }]), "{value}");
         }
     }
 }

@@ -11,14 +11,13 @@ use larder_proxy::record::{Endpoint, Outcome, RequestRecord};
 use larder_proxy::window::{LastRenditions, WindowBuilder};
 use larder_proxy::wire;
 use larder_store::{Store, UserStore};
-use larder_text::tokens::{Counter, Label};
 
 use crate::app::App;
 use crate::caches::RequestCaches;
 use crate::error::RequestError;
 use crate::limits::BodyError;
 use crate::model_budget::ModelBudget;
-use crate::model_route::{Route, Routes};
+use crate::model_route::Routes;
 use crate::request::timing::micros;
 use crate::revisions::{self, RevisedSettings};
 use crate::sessions;
@@ -120,13 +119,13 @@ impl Rules<'_> {
         record.summary.answered_by = Some(route.model.clone());
         record.summary.revision = Some(revised.number);
         record.summary.unknown_window = route.policy.is_unlimited();
-        let counter = counter(store, &route, &session)?;
-        let counts = self.caches.counts(&counter);
+        let counter = &route.counter;
+        let counts = self.caches.counts(counter);
         let builder = WindowBuilder {
             memo: &self.caches.memo,
             counts: &|key, count| counts.get_or_insert_with(key, count),
             policy: &route.policy,
-            counter: &counter,
+            counter,
             key: store.key(),
             last: &LastRenditions::default(),
             rehydrates: self.gateway.rehydrate_rounds > 0,
@@ -153,13 +152,4 @@ impl Rules<'_> {
         record.seal();
         Ok(record)
     }
-}
-
-/// The model's counter, corrected as it would be if the request were received; nothing is kept for its conversation.
-fn counter(store: &UserStore, route: &Route, session: &str) -> Result<Counter, String> {
-    if route.counter.label() != Label::Estimated {
-        return Ok(route.counter.clone());
-    }
-    let known = store.calibrations().peek(session, &route.model.id).map_err(|error| error.to_string())?;
-    Ok(route.counter.corrected(known.factor_ppm))
 }

@@ -17,7 +17,7 @@ use larder_store::{ExchangeFilter, StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::json;
 use larder_text::message::Role;
-use larder_text::tokens::{Counter, Label};
+use larder_text::tokens::Counter;
 
 use crate::app::Snapshot;
 use crate::caches::SessionMemory;
@@ -184,12 +184,13 @@ impl RequestDecider<'_> {
         let app = Arc::clone(self.active.app());
         let user = self.active.caller.store.user().to_owned();
         let known = self.known(request, &user);
-        let (counter, estimate_factor) = self.counter(request)?;
+        let mut counter = self.route.counter.clone();
         let held = self.held(request)?;
         self.holds_pointers = !held.is_empty();
         let restored = self.restored(request, held)?;
         let mut prepared = self.fitted(request, restored.as_ref(), &counter, &known);
         if self.changes_revision(prepared.is_ok())? {
+            counter = self.route.counter.clone();
             prepared = self.fitted(request, restored.as_ref(), &counter, &known);
         }
         self.active.record.summary.revision = Some(self.revision);
@@ -250,7 +251,8 @@ impl RequestDecider<'_> {
             path: None,
             body: prepared.body,
             rehydrator,
-            estimate_factor,
+            // Attachments charged at their worst case say nothing about the accuracy of text counts.
+            estimate_factor: self.route.estimate_factor.filter(|_| request.is_countable()),
             learns: self.route.learns,
         })
     }
@@ -369,21 +371,6 @@ impl RequestDecider<'_> {
         self.moved_prefix = decided.report.moved_prefix();
         decided.report.write_to(&mut self.active.record);
         Ok(decided.outcome?)
-    }
-
-    /// The model's counter, corrected as when the conversation started: a later correction must not change earlier
-    /// decisions. Also returns the factor, if the reply can show how far it is off.
-    fn counter(&self, request: &Request<'_>) -> Result<(Counter, Option<u64>), RequestError> {
-        let counter = &self.route.counter;
-        if counter.label() != Label::Estimated {
-            return Ok((counter.clone(), None));
-        }
-        let caches = &self.active.app().caches;
-        let store = &self.active.caller.store;
-        let factor = caches.factor(store, self.session, &self.route.model.id).map_err(unknown)?;
-        // Attachments charged at their worst case say nothing about the accuracy of text counts.
-        let estimate_factor = Some(factor).filter(|_| request.is_countable());
-        Ok((counter.corrected(factor), estimate_factor))
     }
 
     /// The request with the round trips that its client does not know, if there were any. They are read from the

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
@@ -87,6 +88,56 @@ async fn what_the_settings_say_is_not_overridden() {
     let before = sent(&gateway, &gateway, "before", &after_tool(&long_log())).await;
     learn(&gateway, "policy.entry_cap", "300");
     assert_eq!(sent(&gateway, &gateway, "after", &after_tool(&long_log())).await, before);
+}
+
+#[tokio::test]
+async fn a_factor_of_estimates_is_a_revision_of_all_users_and_processes() {
+    let reported = Arc::new(AtomicU64::new(0));
+    let reports = Arc::clone(&reported);
+    let provider = StubServer::responding(move |_| {
+        let mut reply = message(json!([{"type": "text", "text": "321"}]), "end_turn");
+        reply["usage"]["input_tokens"] = json!(reports.load(Ordering::SeqCst));
+        Answer::json(200, &reply)
+    })
+    .await;
+    let one = Gateway::with(provider, "").await;
+    let other = Gateway::on(Arc::clone(&one.dir), StubServer::start([]).await).await;
+    // The tokens charged, and the revision by which they are.
+    let charged = async |gateway: &Gateway, session: &str| {
+        let text = "Which request failed, and why? ".repeat(50);
+        let body =
+            json!({"model": "claude", "max_tokens": 10, "messages": [{"role": "user", "content": text}]});
+        let request = gateway.post("/v1/messages", body.to_string()).header("x-larder-session", session);
+        let reply = request.send().await.unwrap();
+        assert_eq!(reply.status(), 200);
+        let header = |name: &str| reply.headers()[name].to_str().unwrap().to_owned();
+        let (id, tokens) =
+            (header("x-larder-request"), header("x-larder-tokens-after").parse::<u64>().unwrap());
+        reply.bytes().await.unwrap();
+        gateway.app.recorded("local", &id).await;
+        let record = gateway.store().exchanges().get(&id).unwrap().unwrap();
+        let record: Value = serde_json::from_str(&record).unwrap();
+        (tokens, record["revision"].as_u64().unwrap())
+    };
+    let (before, _) = charged(&one, "early").await;
+    reported.store(before / 2, Ordering::SeqCst);
+    for _ in 0..8 {
+        assert_eq!(charged(&one, "early").await, (before, 0), "it keeps what it began with");
+    }
+    let learned = one.app.store.revisions().list().unwrap();
+    assert_eq!(learned.len(), 1, "{learned:?}");
+    let (key, value) = learned[0].changes.first_key_value().unwrap();
+    assert_eq!(key, "models.claude-sonnet-4-5.estimate_factor");
+    assert!(learned[0].cause.contains(&format!("{} times", value.as_deref().unwrap())), "{learned:?}");
+    let (corrected, revision) = charged(&other, "late").await;
+    assert!(revision == 1 && corrected * 4 < before * 3, "{corrected} of {before}");
+    assert_eq!(charged(&one, "late").await, (corrected, 1));
+    assert_eq!(charged(&other, "early").await, (before, 0));
+    one.app.store.revisions().revert(0).unwrap();
+    assert_eq!(charged(&one, "latest").await, (before, 2), "as without the factor");
+    assert_eq!(charged(&one, "late").await, (corrected, 1));
+    one.stop().await;
+    other.stop().await;
 }
 
 /// The bytes of a body from which on the provider refuses it.

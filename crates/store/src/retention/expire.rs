@@ -90,7 +90,6 @@ impl Kind {
                 remove: &[
                     "DELETE FROM transcript_lines WHERE user = :user AND session = :id",
                     "DELETE FROM round_trips WHERE user = :user AND session = :id",
-                    "DELETE FROM session_calibrations WHERE user = :user AND session = :id",
                     "DELETE FROM session_revisions WHERE user = :user AND session = :id",
                     "DELETE FROM sessions WHERE user = :user AND session = :id",
                 ],

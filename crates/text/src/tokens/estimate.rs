@@ -7,6 +7,9 @@ use crate::family::FamilyEstimate;
 const WHOLE: usize = 100;
 /// A factor of 1, in parts per million.
 const ONE_PPM: u64 = 1_000_000;
+/// The lowest upper end that reports of a provider lead to, in hundredths: a guess below all vocabularies that are known.
+/// Lower reports say something about the texts of one user, not about the model.
+const LEAST_UPPER: u64 = 80;
 /// How many bytes of a text are examined to tell prose from code.
 const LOOKED_AT: usize = 4 * 1024;
 /// The share of code punctuation, in hundredths, from which a text counts as code.
@@ -60,6 +63,11 @@ impl Margin {
     /// public; the rest is a guess above o200k_base, because most vocabularies are smaller. It applies until the
     /// provider reports its own counts.
     pub(super) const UNKNOWN: Self = Self { prose: 120, json: 130, code: 130, upper: 240 };
+
+    /// The lowest factor, in parts per million, by which this margin is corrected.
+    pub(super) fn least_factor(self) -> u64 {
+        u64::try_from(self.upper).map_or(ONE_PPM, |upper| (LEAST_UPPER * ONE_PPM / upper.max(1)).min(ONE_PPM))
+    }
 
     /// The likely charge for prose that has `tokens` tokens in the model's own vocabulary.
     pub(super) fn charge_of(self, tokens: usize) -> usize {

@@ -280,6 +280,12 @@ impl Counter {
         self.with_settings(CounterSettings { name, margin, ..CounterSettings::clone(settings) })
     }
 
+    /// The lowest factor, in parts per million, that [`corrected`](Self::corrected) should be given: what the prompts of one
+    /// user show must not let those of another exceed the window.
+    pub fn least_factor(&self) -> u64 {
+        self.settings.margin.least_factor()
+    }
+
     /// The approximate charge without the correction by `factor_ppm`.
     pub fn uncorrected(charged: u64, factor_ppm: u64) -> u64 {
         Margin::uncorrected(charged, factor_ppm)
