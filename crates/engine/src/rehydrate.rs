@@ -173,6 +173,8 @@ struct Selected {
     content: Vec<u8>,
     /// Its range, if it is one: in lines or bytes, from and to.
     range: Option<(&'static str, usize, usize)>,
+    /// What to show instead if it is too long.
+    passages: Option<String>,
 }
 
 fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Miss> {
@@ -185,17 +187,22 @@ fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Mis
     }
     let pointer: Pointer = id.parse().map_err(|error| told(id, format!("{error}")))?;
     let selection = selection(&wanted).map_err(|error| told(id, error))?;
-    let found = match &selection {
-        None => store.pointers().resolve(&pointer),
-        Some(selection) => store.pointers().rehydrate(&pointer, selection),
-    };
-    let content = found.map_err(|error| match error {
+    let missed = |error| match error {
         StoreError::NotOurs { .. }
         | StoreError::UnknownPointer { .. }
         | StoreError::Expired { .. }
         | StoreError::Select(_) => told(id, error.to_string()),
         other => Miss::Failed(other),
-    })?;
+    };
+    let (content, passages) = match &selection {
+        Some(selection) if wanted.pattern.is_some() => {
+            let whole = store.pointers().resolve(&pointer).map_err(missed)?;
+            let found = selection.apply(&whole).map_err(|error| told(id, error.to_string()))?;
+            (found, passages(&whole, selection))
+        }
+        Some(selection) => (store.pointers().rehydrate(&pointer, selection).map_err(missed)?, None),
+        None => (store.pointers().resolve(&pointer).map_err(missed)?, None),
+    };
     let range = match selection.as_ref().map(Selection::fragment) {
         Some(Some(Fragment::Lines { first, last })) => Some(("lines", first, last)),
         Some(Some(Fragment::Bytes { start, end })) => Some(("bytes", start, end)),
@@ -203,7 +210,7 @@ fn look_up(store: &UserStore, arguments: &str) -> Result<(String, Selected), Mis
         _ => None,
     };
     let range = range.filter(|_| std::str::from_utf8(&content).is_ok());
-    Ok((id.to_owned(), Selected { content, range }))
+    Ok((id.to_owned(), Selected { content, range, passages }))
 }
 
 fn selection(wanted: &RehydrateArguments) -> Result<Option<Selection>, String> {
@@ -221,6 +228,18 @@ fn selection(wanted: &RehydrateArguments) -> Result<Option<Selection>, String> {
     made.map(Some).map_err(|error| error.to_string())
 }
 
+/// The text around the matches of a pattern, each passage with its place, for lines that are too long to be shown; `None`
+/// if there are none, or the content is not text.
+pub fn passages(content: &[u8], pattern: &Selection) -> Option<String> {
+    let text = std::str::from_utf8(content).ok()?;
+    let found = pattern.passages(content)?;
+    let shown = found.into_iter().map(|range| {
+        let (start, end) = (range.start, range.end);
+        text.get(range).map(|passage| format!("[bytes {start}:{end}] {}\n", passage.trim_end_matches('\n')))
+    });
+    shown.collect()
+}
+
 /// The content as text, or the first `max_tokens` tokens of it with instructions for reading on.
 fn cut(counter: &Counter, selected: &Selected, max_tokens: usize) -> String {
     let text = String::from_utf8_lossy(&selected.content);
@@ -229,6 +248,10 @@ fn cut(counter: &Counter, selected: &Selected, max_tokens: usize) -> String {
     }
     if counter.count_up_to(&text, max_tokens).is_some() {
         return text.into_owned();
+    }
+    if let Some(passages) = &selected.passages {
+        let content = passages.as_bytes().to_vec();
+        return cut(counter, &Selected { content, range: None, passages: None }, max_tokens);
     }
     let head = counter.prefix(&text, max_tokens.saturating_sub(NOTE_TOKENS));
     // Whole lines, unless one line is most of it.

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use larder_engine::rehydrate::passages;
 use larder_store::Selection;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::Counter;
@@ -26,7 +27,8 @@ pub(super) struct Rehydrate {
     lines: Option<String>,
     /// Only bytes a:b or a-b, from 0, b excluded, such as 0:1024.
     bytes: Option<String>,
-    /// Only lines that match this regular expression.
+    /// Only lines that match this regular expression; of lines too long for the limit, the text around each match and its
+    /// bytes.
     #[serde(alias = "grep")]
     pattern: Option<String>,
     /// Only the value at this JSONPath ($.orders[0].id) or JSON pointer (/orders/0/id).
@@ -67,17 +69,24 @@ impl McpTool for Rehydrate {
             self.id.trim().parse().map_err(|error| CallError(format!("{:?} is {error}", brief(&self.id))))?;
         let store = &caller.engine.store;
         let stored = store.pointers().get(&pointer)?;
-        let bytes = match self.selection()? {
-            Some(selection) => store.pointers().rehydrate(&pointer, &selection)?,
+        let (limit, selection) = (self.limit.unwrap_or(LIMIT), self.selection()?);
+        let mut bytes = match &selection {
+            Some(selection) => store.pointers().rehydrate(&pointer, selection)?,
             None => store.pointers().resolve(&pointer)?,
         };
-        let limit = self.limit.unwrap_or(LIMIT);
+        let fits = |text: &str| Counter::cl100k().count_up_to(text, limit).is_some();
+        if let Some(selection) = selection.filter(|_| self.pattern.is_some())
+            && std::str::from_utf8(&bytes).is_ok_and(|text| !fits(text))
+            && let Some(found) = passages(&store.pointers().resolve(&pointer)?, &selection)
+        {
+            bytes = found.into_bytes();
+        }
         let (text, base64) = match String::from_utf8(bytes) {
             Ok(text) => (Some(text), None),
             Err(error) => (None, Some(BASE64_STANDARD.encode(error.as_bytes()))),
         };
         let shown = text.as_ref().or(base64.as_ref()).cloned().unwrap_or_default();
-        if Counter::cl100k().count_up_to(&shown, limit).is_none() {
+        if !fits(&shown) {
             let lines = shown.lines().count();
             return Err(CallError(format!(
                 "the requested text has {} bytes in {lines} lines, more than {limit} tokens; narrow it \

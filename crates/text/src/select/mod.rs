@@ -15,6 +15,10 @@ use json::JsonQuery;
 
 /// The longest pattern or path, in bytes.
 const MAX_QUERY_BYTES: usize = 1_024;
+/// The bytes above which a line that matches is shown in passages.
+const LONG_LINE: usize = 2_000;
+/// The bytes of a passage on each side of a match.
+const AROUND: usize = 200;
 /// Maximum size of a compiled pattern in bytes, which bounds the cost per byte of content.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
@@ -161,6 +165,35 @@ impl Selection {
         }
     }
 
+    /// For a pattern that matches in very long lines, such as those of JSON without line breaks: the passages around its
+    /// matches, and the other matching lines whole; `None` if all matching lines are short, or no pattern was requested.
+    pub fn passages(&self, content: &[u8]) -> Option<Vec<Range<usize>>> {
+        let SelectionKind::Grep(regex) = &self.0 else { return None };
+        let found = self.find(content).ok()?;
+        if found.iter().all(|line| line.len() <= LONG_LINE) {
+            return None;
+        }
+        let mut passages: Vec<Range<usize>> = Vec::new();
+        for line in found {
+            if line.len() <= LONG_LINE {
+                passages.push(line);
+                continue;
+            }
+            let from = passages.len();
+            for hit in regex.find_iter(content.get(line.clone())?) {
+                let start = (line.start + hit.start()).saturating_sub(AROUND).max(line.start);
+                let start = (start..).find(|&at| is_boundary(content, at))?;
+                let end = (line.start + hit.end() + AROUND).min(line.end);
+                let end = (end..).find(|&at| is_boundary(content, at))?;
+                match passages.get_mut(from..).and_then(<[_]>::last_mut).filter(|last| start <= last.end) {
+                    Some(last) => last.end = last.end.max(end),
+                    None => passages.push(start..end),
+                }
+            }
+        }
+        Some(passages)
+    }
+
     /// The fragment, if that was requested.
     pub const fn fragment(&self) -> Option<Fragment> {
         match self.0 {
@@ -198,6 +231,11 @@ fn lines(content: &[u8]) -> impl Iterator<Item = Range<usize>> {
         *at += line.len();
         Some(start..*at)
     })
+}
+
+/// Whether no character of UTF-8 text continues at this byte.
+fn is_boundary(content: &[u8], at: usize) -> bool {
+    content.get(at).is_none_or(|byte| byte & 0b1100_0000 != 0b1000_0000)
 }
 
 /// The two numbers of `a:b`, which may also be written as in the fragment of a pointer: `a-b`.

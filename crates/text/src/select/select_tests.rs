@@ -108,6 +108,21 @@ fn grep_gives_whole_lines_of_any_bytes() {
 }
 
 #[test]
+fn long_lines_are_shown_in_passages() {
+    let long = format!("{}FAILED{}FAILED{}", "é".repeat(2_000), "-".repeat(300), "x".repeat(3_000));
+    let content = format!("FAILED\n{long}\nok\n");
+    let passages = Selection::grep("FAILED").unwrap().passages(content.as_bytes()).unwrap();
+    let shown: Vec<&str> = passages.into_iter().map(|range| &content[range]).collect();
+    let expected = format!("{}FAILED{}FAILED{}", "é".repeat(100), "-".repeat(300), "x".repeat(200));
+    assert_eq!(shown, ["FAILED\n", &expected]);
+    let apart = format!("{}a{}", "-".repeat(1_000), "-".repeat(1_000)).repeat(2);
+    let ranges = Selection::grep("a").unwrap().passages(apart.as_bytes()).unwrap();
+    assert_eq!(ranges, [800..1_201, 2_801..3_202]);
+    assert_eq!(Selection::grep("short").unwrap().passages(b"a short line\n"), None);
+    assert_eq!(Selection::lines("1:1").unwrap().passages(content.as_bytes()), None);
+}
+
+#[test]
 fn hostile_patterns_are_refused_or_linear() {
     for pattern in ["(", "\\w{9999}{9999}", &"a".repeat(2_000), &"(".repeat(900)] {
         assert!(matches!(Selection::grep(pattern), Err(SelectError::BadPattern { .. })));
