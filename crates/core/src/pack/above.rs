@@ -1,10 +1,12 @@
 //! What stands above a message in its prompt, and the form of a result that refers to it instead of repeating it.
 //! Owns the wording of references.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::items::LinkedItem;
 use larder_condense::{Repeat, SeenText};
+use larder_text::message::Role;
 
 /// The fewest lines that a reference replaces.
 const FEWEST_LINES: usize = 3;
@@ -19,21 +21,32 @@ const LINE_CHARS: usize = 16;
 #[derive(Default)]
 pub(super) struct Above<'a> {
     seen: SeenText,
-    shown: Vec<Shown<'a>>,
+    shown: Vec<Shown>,
+    /// The results so far, whether or not their texts stand above.
+    results: Vec<&'a LinkedItem<'a>>,
+    /// What the calls of the first of them asked for, as references quote it: known once a reference was made.
+    asked: RefCell<Vec<String>>,
 }
 
-/// A text in the prompt, with the message that contains it.
-struct Shown<'a> {
-    entry: &'a LinkedItem<'a>,
+/// A text in the prompt.
+struct Shown {
     /// The number of its message.
     message: usize,
+    /// Its index in the results.
+    result: usize,
 }
 
 impl<'a> Above<'a> {
-    /// Adds the text of message number `message` as it is sent.
-    pub fn add(&mut self, message: usize, entry: &'a LinkedItem<'a>, text: &str) {
-        self.seen.add(text);
-        self.shown.push(Shown { entry, message });
+    /// Adds message number `message`, with its text as it is sent if later results may refer to it.
+    pub fn add(&mut self, message: usize, entry: &'a LinkedItem<'a>, text: Option<&str>) {
+        if entry.item.role != Role::Tool {
+            return;
+        }
+        if let Some(text) = text {
+            self.seen.add(text);
+            self.shown.push(Shown { message, result: self.results.len() });
+        }
+        self.results.push(entry);
     }
 
     /// The lines of `text` that stand above, in message number `from` or after it.
@@ -63,8 +76,24 @@ impl<'a> Above<'a> {
 
     /// The reference to the lines of a repeat; `None` if it would not be much shorter.
     fn reference(&self, text: &str, repeat: &Repeat) -> Option<String> {
-        let call = call_of(self.shown.get(repeat.of)?.entry);
-        reference(repeat.lines, &format!("\"{}\"", end(&call)), &text[repeat.bytes.clone()])
+        let of = self.name(self.shown.get(repeat.of)?.result)?;
+        reference(repeat.lines, &of, &text[repeat.bytes.clone()])
+    }
+
+    /// The words by which a result is found above: the end of its call, and which of several results it is if their calls
+    /// end alike.
+    fn name(&self, result: usize) -> Option<String> {
+        let mut asked = self.asked.borrow_mut();
+        let unread = self.results.get(asked.len()..)?;
+        asked.extend(unread.iter().map(|entry| end(&call_of(entry))));
+        let call = asked.get(result)?;
+        let alike = || asked.iter().enumerate().filter(|(_, other)| *other == call);
+        let number = alike().take_while(|(at, _)| *at <= result).count();
+        Some(if alike().nth(1).is_some() {
+            format!("result {number} of \"{call}\"")
+        } else {
+            format!("\"{call}\"")
+        })
     }
 }
 
