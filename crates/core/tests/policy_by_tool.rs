@@ -19,7 +19,8 @@ fn listing(seed: usize, lines: usize) -> String {
     (0..lines).map(line).collect()
 }
 
-/// Decides a conversation in which these tools were called, one after the other, with their results.
+/// Decides a conversation in which these tools were called, one after the other, with their results. Arguments follow the
+/// name of a tool after a space.
 fn decide(
     results: &[(&str, String)],
     policy: &ContextBudgetPolicy,
@@ -31,7 +32,10 @@ fn decide(
     let calls: Vec<[ItemCall<'_>; 1]> = results
         .iter()
         .zip(&ids)
-        .map(|((tool, _), id)| [ItemCall { id: id.into(), name: (*tool).into(), arguments: "{}".into() }])
+        .map(|((tool, _), id)| {
+            let (name, arguments) = tool.split_once(' ').unwrap_or((tool, "{}"));
+            [ItemCall { id: id.into(), name: name.into(), arguments: arguments.into() }]
+        })
         .collect();
     let plain = |role, text: &'static str| ConversationItem {
         role,
@@ -115,6 +119,48 @@ fn a_tool_with_a_cap_of_its_own_is_condensed_by_that_and_no_other_is() {
 }
 
 /// An epoch pays the sooner, the less the provider takes for writing anew what comes after the first change.
+/// The text that takes the place of the result of a call, if any.
+fn made(window: &DecidedWindow, call: usize) -> Option<&str> {
+    window.items[2 + 2 * call].form.substitution().map(|made| made.text.as_str())
+}
+
+#[test]
+fn a_file_of_json_and_an_error_stay_as_they_are() {
+    let host = |at| format!("  {{\"host\": \"b{at}\", \"port\": 80{at}, \"tags\": [\"eu\", \"prod\"]}}");
+    let hosts = format!("[\n{}\n]\n", (0..9).map(host).collect::<Vec<_>>().join(",\n"));
+    let failure = format!("{{\"error\": {hosts}}}");
+    let calls = [
+        ("list_hosts", hosts.clone()),
+        (r#"read_file {"path": "etc/hosts.json"}"#, hosts.replace("eu", "us")),
+        (r#"shell {"command": "head -40 .hostsrc"}"#, hosts.replace("eu", "ap")),
+        ("list_hosts", failure),
+    ];
+    let decided =
+        decide(&calls, &policy(PolicySettings::default(), 200_000), CacheWrites::Usual, &Memo::default());
+    assert!(made(&decided, 0).unwrap().starts_with("[host|port|tags\nb0|800|[eu, prod]\n"), "{decided:?}");
+    for call in 1..calls.len() {
+        assert_eq!(made(&decided, call), None, "{}", calls[call].0);
+    }
+}
+
+#[test]
+fn a_reference_says_which_of_several_alike_calls_it_means() {
+    let test = r#"shell {"command": "cd lib && pytest -q"}"#;
+    let calls = [
+        (test, listing(1, 12)),
+        (test, listing(2, 12)),
+        ("read_file {\"path\": \"once.txt\"}", listing(3, 12)),
+        (test, "short".to_owned()),
+        (test, format!("again\n{}{}", listing(2, 12), listing(3, 12))),
+    ];
+    let decided =
+        decide(&calls, &policy(PolicySettings::default(), 200_000), CacheWrites::Usual, &Memo::default());
+    let text = made(&decided, 4).unwrap();
+    for words in ["L1-12 of result 2 of \"cd lib && pytest -q\"", "L1-12 of \"once.txt\""] {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
 #[test]
 fn the_lifetime_that_a_request_asks_for_decides_how_soon_an_epoch_pays() {
     let results: Vec<(&str, String)> = (0..12).map(|at| ("scan", listing(at, 35))).collect();

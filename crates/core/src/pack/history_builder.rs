@@ -15,7 +15,7 @@ use super::history::{Complete, DecisionContext, HistoryLimits, MessageForm, Subs
 use super::items::LinkedItem;
 use super::receipt::Rendition;
 use super::render::pointer_text;
-use super::superseded::superseded;
+use super::superseded::{names_json_file, superseded};
 use super::watermark::{Messages, Saving};
 use larder_condense::{
     CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, KnownText, ReaderView,
@@ -25,7 +25,7 @@ use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
 /// Incremented whenever the same history would be decided differently; part of every memo key.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Results of at most this many tokens always stay whole, without being analysed.
 const SMALL_RESULT: usize = 48;
 /// A result stays whole up to this multiple of its cap: closer to the cap, header and gap markers cost more than
@@ -152,9 +152,7 @@ impl<'a> HistoryBuilder<'a> {
         self.context.memo.get_or(self.chain, || {
             for at in self.seen..index {
                 let entry = &self.entries[at];
-                if let Some(text) = shown(entry, &self.forms[at]) {
-                    self.above.add(at, entry, text);
-                }
+                self.above.add(at, entry, shown(entry, &self.forms[at]));
             }
             self.seen = index;
             let renderer = self.renderer(entry);
@@ -332,12 +330,13 @@ impl MessageRenderer<'_> {
         self.condensed(cap, &repeats)
     }
 
-    /// The text in fewer tokens with nothing hidden: JSON written tersely, and without what stands above.
+    /// The text in fewer tokens with nothing hidden: JSON written tersely, and without what stands above. An error, and a
+    /// file that may be edited by repeating its text, stay as they are.
     fn restated(&self, above: &Above<'_>, from: usize) -> Option<Substitution> {
         let is_small = self.is_small();
-        let terse =
-            (is_small && self.limits.terse_json).then(|| larder_condense::terse_json(self.entry.item.text));
-        let terse = terse.flatten();
+        let is_file = self.entry.answers.is_some_and(|answered| names_json_file(&answered.call.arguments));
+        let may_be_terse = is_small && self.limits.terse_json && !is_file && !self.entry.is_error();
+        let terse = may_be_terse.then(|| larder_condense::terse_json(self.entry.item.text)).flatten();
         let shown = terse.as_deref().unwrap_or(self.entry.item.text);
         let referring = if self.limits.refers_above { above.referring(shown, from, is_small) } else { None };
         let complete = if referring.is_some() { Complete::StandsAbove } else { Complete::Terse };

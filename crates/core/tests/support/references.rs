@@ -5,7 +5,11 @@
 /// reference to the same lines of `sent` itself or of one of the texts of the `prompt`.
 pub fn shows_all(text: &str, sent: &str, prompt: &[&str]) -> bool {
     let terse = larder_condense::terse_json(text);
-    let lines: Vec<&str> = terse.as_deref().unwrap_or(text).lines().collect();
+    terse.is_some_and(|terse| shows_lines(&terse, sent, prompt)) || shows_lines(text, sent, prompt)
+}
+
+fn shows_lines(text: &str, sent: &str, prompt: &[&str]) -> bool {
+    let lines: Vec<&str> = text.lines().collect();
     let mut left = lines.as_slice();
     for line in sent.lines() {
         let shown = match referred(line) {
