@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 
 use larder_core::policy::PolicySettings;
-use larder_engine::config::{Config, Standing, factor_change, window_key};
+use larder_engine::config::{Config, Standing, factor_change, is_window, window_key};
 use larder_store::{ExchangeFilter, Store, StoreError, UserStore};
 
 /// The smallest window that is believed, in tokens.
 const MIN_WINDOW: u64 = 256;
 /// How many times as long as counted a refused request may have been: counts are estimates.
 const MAX_ERROR: u64 = 4;
-/// The most values that are learned: clients choose the names of models.
-const MAX_LEARNED: usize = 1_000;
+/// The most windows that are learned: clients choose the names of models.
+const MAX_WINDOWS: usize = 1_000;
 
 /// The settings as a revision makes them.
 #[derive(Debug)]
@@ -96,7 +96,8 @@ pub fn learn_window(
 ) -> Result<(), StoreError> {
     let (revisions, key) = (store.store().revisions(), window_key(model));
     let learned = revisions.settings(revisions.newest()?)?;
-    let is_full = learned.len() >= MAX_LEARNED && !learned.contains_key(&key);
+    let windows = learned.keys().filter(|key| is_window(key)).count();
+    let is_full = windows >= MAX_WINDOWS && !learned.contains_key(&key);
     if limit < MIN_WINDOW || limit > tokens.saturating_mul(MAX_ERROR) || is_full {
         tracing::warn!(model, limit, tokens, "the limit named in a refusal was not learned");
         return Ok(());

@@ -28,6 +28,11 @@ pub fn window_key(id: &str) -> String {
     format!("{}{id}{}", WINDOW.0, WINDOW.1)
 }
 
+/// Whether a key is that of a learned window.
+pub fn is_window(key: &str) -> bool {
+    id_in(key, WINDOW).is_some()
+}
+
 /// The key and the value under which it is learned that a provider reports `factor_ppm` tokens for each million that are
 /// estimated for a model: a decimal number, rounded up.
 pub fn factor_change(id: &str, factor_ppm: u64) -> (String, String) {
@@ -74,7 +79,7 @@ fn id_in<'a>(key: &'a str, around: (&str, &str)) -> Option<&'a str> {
 
 /// What a learned value is that has no setting of its own.
 fn help_of(key: &str) -> Option<&'static str> {
-    if id_in(key, WINDOW).is_some() {
+    if is_window(key) {
         return Some(
             "The window of a model that is in no table, in tokens: learned when its provider refused a longer prompt.",
         );
