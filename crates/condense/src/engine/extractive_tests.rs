@@ -153,3 +153,19 @@ fn every_unit_gets_a_reason() {
         assert!(reasons.windows(2).all(|pair| pair[0].bytes.end == pair[1].bytes.start));
     });
 }
+
+#[test]
+fn error_lines_precede_whatever_answers_the_query() {
+    let line = |at: usize| match at {
+        300 => "src/core/alloc.c:212:17: error: no member named capcity\n".to_owned(),
+        _ if at.is_multiple_of(4) => format!("ld -o out/part{at} obj/file{at}.o\n"),
+        _ => format!("cc -c src/file{at}.c -o build/file{at}.o\n"),
+    };
+    let text: String = (0..600).map(line).collect();
+    for query in ["build", "out", "file17", "why", "does the build of file17 fail"] {
+        with_job(&text, 300, Some(query), &[], |job| {
+            let draft = Extractive(Plain).condense(job).unwrap();
+            assert!(draft.text.contains("capcity"), "{query}: {}", draft.text);
+        });
+    }
+}
