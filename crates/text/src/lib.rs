@@ -12,6 +12,7 @@ pub mod chunk;
 pub mod elements;
 pub mod entities;
 pub mod family;
+pub mod fields;
 pub mod frames;
 pub mod gguf;
 pub mod hash;

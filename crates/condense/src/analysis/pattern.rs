@@ -1,4 +1,4 @@
-//! Patterns that are part of the program. Knows none of them.
+//! Patterns and sets of bytes that are part of the program. Knows none of them.
 
 use regex::Regex;
 
@@ -7,4 +7,15 @@ use regex::Regex;
 #[allow(clippy::expect_used, reason = "patterns are constants and every test run compiles them")]
 pub(crate) fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a constant pattern")
+}
+
+/// The set of these bytes, by byte.
+pub(crate) const fn byte_set(bytes: &[u8]) -> [bool; 256] {
+    let mut set = [false; 256];
+    let mut at = 0;
+    while at < bytes.len() {
+        set[bytes[at] as usize] = true;
+        at += 1;
+    }
+    set
 }

@@ -4,6 +4,7 @@
 //! no dictionary and no language dependence: weights come from the text itself. All arithmetic uses exact IEEE
 //! operations, so scores are the same on every machine.
 
+use std::f64::consts::LN_2;
 use std::ops::Range;
 
 use larder_text::bm25::{bm25, rarity};
@@ -14,6 +15,7 @@ use larder_text::words::for_each_term;
 const BUCKETS: usize = 1 << 16;
 /// The weight of a match in the unit zero, one or two places away.
 const NEIGHBOUR: [f64; 3] = [1.0, 0.4, 0.15];
+
 /// An approximate log2 that is identical on every machine: exact at powers of two, linear between.
 fn log2(x: f32) -> f32 {
     let whole = (x.max(1.0) as u64).max(1);
@@ -114,14 +116,15 @@ pub(crate) fn relevance_to(query: &QueryHits, units: &[Range<usize>]) -> Vec<f32
 }
 
 /// BM25 of every unit, with partial credit for its neighbours' matches, times the weighted share of query words that
-/// match; scaled so that the best is 1.
+/// match; scaled so that the best is 1. If every matching word is in more than half of the units, the best is less: such
+/// words tell nothing apart.
 fn relevance(units: &[Range<usize>], hits: &[(usize, usize)], terms: usize) -> Vec<f32> {
     let mut relevance = vec![0.0_f64; units.len()];
     if hits.is_empty() {
         return vec![0.0; units.len()];
     }
     let mut frequency = vec![0.0_f64; units.len()];
-    let (mut matched, mut possible) = (vec![0.0_f64; units.len()], 0.0);
+    let (mut matched, mut possible, mut rarest) = (vec![0.0_f64; units.len()], 0.0, 0.0_f64);
     let bytes: usize = units.iter().map(Range::len).sum();
     let average = bytes as f64 / units.len() as f64;
     let mut by_term: Vec<Vec<usize>> = vec![Vec::new(); terms];
@@ -142,6 +145,7 @@ fn relevance(units: &[Range<usize>], hits: &[(usize, usize)], terms: usize) -> V
         containing.dedup();
         let weight = rarity(units.len(), containing.len());
         possible += weight;
+        rarest = rarest.max(weight);
         for at in touched {
             let times = std::mem::take(&mut frequency[at]);
             matched[at] += weight;
@@ -152,12 +156,25 @@ fn relevance(units: &[Range<usize>], hits: &[(usize, usize)], terms: usize) -> V
         *score *= matched / possible;
     }
     let best = relevance.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    relevance.into_iter().map(|score| (score / best) as f32).collect()
+    let scale = (rarest / LN_2).min(1.0) / best;
+    relevance.into_iter().map(|score| (score * scale) as f32).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_in_most_units_answers_nothing() {
+        let text = format!("{}the crane failed\n", "a crane lifts\n".repeat(40));
+        let units: Vec<_> = larder_text::lines::spans(&text).collect();
+        let best = |query| {
+            let scores = relevance_to(&QueryHits::of(&text, query), &units);
+            scores.into_iter().fold(0.0, f32::max)
+        };
+        assert!(best("crane") < 0.1, "{}", best("crane"));
+        assert_eq!(best("crane failed"), 1.0);
+    }
 
     #[test]
     fn units_answer_a_query_alike_whether_all_words_are_read_or_only_those_that_may_match() {

@@ -149,7 +149,7 @@ impl HeaderAttempt<'_> {
         }
         let (pieces, _) = legal.first().ok_or(needed)?;
         let mut selection = self.selection(pieces);
-        selection.crowd();
+        selection.crowd(self.job.request.target.saturating_mul(share) / 100);
         choose(&mut selection);
         Ok(self.draft(selection, reasons))
     }

@@ -3,7 +3,8 @@
 use super::*;
 use crate::content_type::ContentType;
 use crate::engine::fill::fill;
-use crate::request::{CondenseRequest, KnownText};
+use crate::engine::seen_text::SeenText;
+use crate::request::{CondenseRequest, KnownText, ReaderView};
 use crate::types::plain::Plain;
 use larder_text::pointer::PointerKey;
 use larder_text::tokens::Counter;
@@ -151,5 +152,41 @@ fn every_unit_gets_a_reason() {
         let reasons = reasons.unwrap();
         assert!(reasons.iter().all(|unit| !unit.reasons.is_empty()));
         assert!(reasons.windows(2).all(|pair| pair[0].bytes.end == pair[1].bytes.start));
+    });
+}
+
+#[test]
+fn error_lines_precede_whatever_answers_the_query() {
+    let line = |at: usize| match at {
+        300 => "src/core/alloc.c:212:17: error: no member named capcity\n".to_owned(),
+        _ if at.is_multiple_of(4) => format!("ld -o out/part{at} obj/file{at}.o\n"),
+        _ => format!("cc -c src/file{at}.c -o build/file{at}.o\n"),
+    };
+    let text: String = (0..600).map(line).collect();
+    for query in ["build", "out", "file17", "why", "does the build of file17 fail"] {
+        with_job(&text, 300, Some(query), &[], |job| {
+            let draft = Extractive(Plain).condense(job).unwrap();
+            assert!(draft.text.contains("capcity"), "{query}: {}", draft.text);
+        });
+    }
+}
+
+#[test]
+fn an_error_seen_before_is_shown_again() {
+    let line = |run: usize, at: usize| match at {
+        20 => "E       AssertionError: assert 0.31 == 0.32\n".to_owned(),
+        21..24 => format!("inv = invoice(lines, {at}) # the same in every run of this test\n"),
+        _ => format!("recalculated line {at} in {}\n", at * 7919 + run),
+    };
+    let text = |run| (0..120).map(|at| line(run, at)).collect::<String>();
+    let mut before = SeenText::default();
+    before.add(&text(1));
+    let seen: Vec<_> = before.repeats(&text(2), 0).into_iter().map(|repeat| repeat.bytes).collect();
+    assert_eq!(text(2)[seen[0].clone()].lines().count(), 4, "the error and what follows it");
+    with_job(&text(2), 300, None, &[], |job| {
+        let view = ReaderView { seen: &seen, ..ReaderView::default() };
+        let known = KnownText::from_request(job.request);
+        let draft = Extractive(Plain).condense(&Job::new(job.request, known).in_view(view)).unwrap();
+        assert!(draft.text.contains("AssertionError") && !draft.text.contains("inv ="), "{}", draft.text);
     });
 }

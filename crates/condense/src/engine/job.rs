@@ -82,7 +82,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The same job for a reader with this view: values seen before are not salient.
+    /// The same job for a reader with this view: values seen before are not salient, except errors.
     pub(crate) fn in_view(self, view: ReaderView<'a>) -> Self {
         Self { view, spans: OnceCell::new(), ..self }
     }
@@ -125,7 +125,10 @@ impl<'a> Job<'a> {
             let text = self.request.text;
             let all = salience::scan(text, error_sense(self.request.content_type));
             let mut salient = first_of_each(text, &all);
-            salient.retain(|&index| !contains(self.view.seen, &all[index].range));
+            // In a gap with other lines, nothing would say that an error seen before is there again.
+            let is_due =
+                |span: &SalientSpan| span.kind == SpanKind::Error || !contains(self.view.seen, &span.range);
+            salient.retain(|&index| is_due(&all[index]));
             let ranges = all.iter().map(|span| span.range.clone()).chain(self.required.iter().cloned());
             JobSpans { whole: join(ranges.collect()), salient, all }
         })

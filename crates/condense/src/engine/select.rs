@@ -11,7 +11,7 @@ use std::ops::Range;
 use hashbrown::HashSet;
 
 use crate::analysis::relevance::{Scores, ShownWords};
-use crate::analysis::salience::SalientSpan;
+use crate::analysis::salience::{SalientSpan, SpanKind};
 use crate::engine::job::Job;
 use crate::engine::render::Renderer;
 use crate::engine::units::{TextPiece, Tier};
@@ -62,8 +62,10 @@ pub(crate) struct PieceSelection<'a> {
     scores: &'a Scores,
     renderer: &'a Renderer<'a>,
     weights: Vec<f32>,
-    /// Which pieces contain a salient span above the minimum weight.
-    strong: Vec<bool>,
+    /// The weight of the heaviest salient span in each piece.
+    heaviest: Vec<f32>,
+    /// Which pieces with error lines precede even the answers.
+    failures: Vec<bool>,
     /// Whether there is a query.
     asked: bool,
     /// Not all salient spans fit, so answers to the query compete with them.
@@ -91,14 +93,15 @@ impl<'a> PieceSelection<'a> {
     ) -> Self {
         let counter = job.request.counter;
         let mark = counter.count(&renderer.sample_mark());
-        let (weights, strong) = span_weights(pieces, salient);
+        let (weights, heaviest) = span_weights(pieces, salient);
         let mut selection = Self {
             job,
             pieces,
             scores,
             renderer,
             weights,
-            strong,
+            heaviest,
+            failures: vec![false; pieces.len()],
             asked: job.request.query.is_some(),
             crowded: false,
             shown: vec![false; pieces.len()],
@@ -118,9 +121,20 @@ impl<'a> PieceSelection<'a> {
         selection
     }
 
-    /// Lets answers to the query compete with salient spans, because not all of these fit.
-    pub(crate) fn crowd(&mut self) {
+    /// Lets answers to the query compete with salient spans, because not all of these fit. The best error lines that
+    /// take at most `room` tokens precede both, whatever the query is.
+    pub(crate) fn crowd(&mut self, mut room: usize) {
         self.crowded = true;
+        let failed = |&piece: &usize| self.heaviest[piece] >= SpanKind::Error.weight();
+        let mut errors: Vec<_> =
+            (0..self.pieces.len()).filter(failed).map(|piece| self.candidate(piece)).collect();
+        errors.sort_by(|a, b| b.cmp(a));
+        for PieceCandidate { piece, .. } in errors {
+            if let Some(left) = room.checked_sub(self.cost(piece) + self.mark) {
+                room = left;
+                self.failures[piece] = true;
+            }
+        }
     }
 
     /// The ranges shown, settled for rendering.
@@ -226,8 +240,11 @@ impl<'a> PieceSelection<'a> {
         let answers = score.relevance >= ANSWERS;
         let tier = match piece.tier {
             Tier::Plain | Tier::Last if self.crowded && answers => Tier::Salient,
+            Tier::Salient if self.failures[index] => Tier::First,
             // Dates and quantities are everywhere: with a query they are no reason to keep a piece.
-            Tier::Salient if self.crowded && self.asked && !self.strong[index] && !answers => Tier::Plain,
+            Tier::Salient if self.crowded && self.asked && self.heaviest[index] <= MIN_WEIGHT && !answers => {
+                Tier::Plain
+            }
             tier => tier,
         };
         PieceCandidate { tier, rank, piece: index }
@@ -310,15 +327,15 @@ impl<'a> PieceSelection<'a> {
     }
 }
 
-/// The total weight of the salient spans in each piece, and whether one exceeds the minimum weight.
-fn span_weights(pieces: &[TextPiece], salient: &[&SalientSpan]) -> (Vec<f32>, Vec<bool>) {
-    let (mut weights, mut strong) = (vec![0.0; pieces.len()], vec![false; pieces.len()]);
+/// The total weight of the salient spans in each piece, and that of the heaviest.
+fn span_weights(pieces: &[TextPiece], salient: &[&SalientSpan]) -> (Vec<f32>, Vec<f32>) {
+    let (mut weights, mut heaviest) = (vec![0.0; pieces.len()], vec![0.0_f32; pieces.len()]);
     for span in salient {
         let at = pieces.partition_point(|piece| piece.range.end <= span.range.start);
         if let Some(weight) = weights.get_mut(at) {
             *weight += span.kind.weight();
-            strong[at] |= span.kind.weight() > MIN_WEIGHT;
+            heaviest[at] = heaviest[at].max(span.kind.weight());
         }
     }
-    (weights, strong)
+    (weights, heaviest)
 }

@@ -67,8 +67,8 @@ impl Grain {
     pub(crate) const LADDER: [Self; 4] = [Self::Unit, Self::Clause, Self::Phrase, Self::Exact];
 }
 
-/// Assigns tiers to `units` by content and, for finer grains, divides them around it. What is in `seen` need not be
-/// shown. Units of at most `whole_up_to` bytes are divided around required spans only.
+/// Assigns tiers to `units` by content and, for finer grains, divides them around it. What is in `seen` is not shown
+/// unless it is salient nevertheless. Units of at most `whole_up_to` bytes are divided around required spans only.
 pub(crate) fn refine(
     text: &str,
     units: &[TextPiece],
@@ -105,10 +105,10 @@ pub(crate) fn refine(
             let tier = match unit.tier {
                 tier if holds(&hard) => tier.min(Tier::Required),
                 Tier::Never => Tier::Never,
+                tier if holds(&soft) => tier.min(Tier::Salient),
                 _ if seen_here.iter().any(|seen| seen.start <= range.start && range.end <= seen.end) => {
                     Tier::Never
                 }
-                tier if holds(&soft) => tier.min(Tier::Salient),
                 tier => tier,
             };
             pieces.push(TextPiece { range, unit: index, tier, ..unit.clone() });

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::analysis::pattern::byte_set;
 use crate::engine::condenser::Divide;
 use crate::engine::draft::ExtractionOptions;
 use crate::engine::job::Job;
@@ -87,16 +88,7 @@ pub(crate) fn sentences(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
 }
 
 /// The bytes that start a line break or a possible end of a sentence.
-const CANDIDATE: [bool; 256] = {
-    let mut table = [false; 256];
-    let bytes = [b'.', b'!', b'?', b'\n', 0xe3, 0xef, 0xe2, 0xe0, 0xd8, 0xdb];
-    let mut at = 0;
-    while at < bytes.len() {
-        table[bytes[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
+const CANDIDATE: [bool; 256] = byte_set(b".!?\n\xe3\xef\xe2\xe0\xd8\xdb");
 
 /// The next line break or possible end of a sentence.
 fn next_candidate(text: &str, from: usize, end: usize) -> Option<(usize, char)> {
@@ -117,25 +109,7 @@ fn is_terminator(c: char) -> bool {
 }
 
 fn is_closer(c: char) -> bool {
-    matches!(
-        c,
-        '"' | '\''
-            | ')'
-            | ']'
-            | '}'
-            | '”'
-            | '’'
-            | '»'
-            | '」'
-            | '』'
-            | '）'
-            | '】'
-            | '〉'
-            | '》'
-            | '*'
-            | '_'
-            | '`'
-    )
+    "\"')]}”’»」』）】〉》*_`".contains(c)
 }
 
 /// The end, white space included, of the sentence with these closing signs; `None` if it continues.

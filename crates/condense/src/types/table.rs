@@ -1,7 +1,6 @@
 //! Rows of fields, such as CSV, separated by commas, semicolons, tabs or vertical bars.
 //!
-//! Knows where fields start and end in the original, which is why it parses them itself; rows and columns are then
-//! chosen as for JSON.
+//! Knows what makes rows a table with column names; rows and columns are then chosen as for JSON.
 
 use std::ops::Range;
 
@@ -10,7 +9,8 @@ use crate::engine::condenser::Condenser;
 use crate::engine::draft::CondensedDraft;
 use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
-use crate::types::{json, plain};
+use crate::types::{json, plain, plain::template};
+use larder_text::fields::fields;
 use larder_text::json::Document;
 
 /// The condenser of tables.
@@ -76,7 +76,17 @@ fn is_table(text: &str, rows: &[Vec<Range<usize>>]) -> bool {
     let named = seen.iter().all(|name| is_name(name));
     seen.sort_unstable();
     let distinct = seen.windows(2).all(|pair| pair[0] != pair[1]);
-    names.len() > 1 && rows.len() >= enough && ragged * RAGGED <= rows.len() && named && distinct
+    let regular = names.len() > 1 && rows.len() >= enough && ragged * RAGGED <= rows.len();
+    regular && named && distinct && !is_row(text, names, rest)
+}
+
+/// Whether what should be names are values like those below them, so that the table has no names.
+fn is_row(text: &str, names: &[Range<usize>], rest: &[Vec<Range<usize>>]) -> bool {
+    names.iter().enumerate().any(|(column, name)| {
+        let kind = template(&text[name.clone()]);
+        let alike = rest.iter().filter_map(|row| row.get(column));
+        alike.filter(|field| template(&text[(*field).clone()]) == kind).count() * RAGGED > rest.len()
+    })
 }
 
 fn is_name(field: &str) -> bool {
@@ -86,99 +96,37 @@ fn is_name(field: &str) -> bool {
         && name.split_whitespace().count() <= MAX_WORDS
         && !name.ends_with(['.', '!', '?', ':', '{', '}', '>', '\\'])
         && !name.contains(['=', '<', '`', '\0'])
+        && !name.split_once(':').is_some_and(is_place)
 }
 
-/// The ranges of the fields of every row, quotes included; empty lines are skipped. If the text is cut off, so may be
-/// the quotes of its last field.
-fn fields(text: &str, delimiter: u8, is_cut: bool) -> Vec<Vec<Range<usize>>> {
-    let bytes = text.as_bytes();
-    let mut at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-    let (mut rows, mut row) = (Vec::new(), Vec::new());
-    while at < bytes.len() {
-        let end = field_end(bytes, at, delimiter, is_cut);
-        let is_last = bytes.get(end) != Some(&delimiter);
-        let trimmed = if is_last && end > at && bytes[end - 1] == b'\r' { end - 1 } else { end };
-        if !(is_last && row.is_empty() && trimmed == at) {
-            row.push(at..trimmed);
-        }
-        at = end + 1;
-        if is_last && !row.is_empty() {
-            rows.push(std::mem::take(&mut row));
-        }
-    }
-    if !row.is_empty() {
-        row.push(bytes.len()..bytes.len());
-        rows.push(row);
-    }
-    rows
-}
-
-/// The end of the field at `from`: before a delimiter or line break outside quotes, or at the end.
-fn field_end(bytes: &[u8], from: usize, delimiter: u8, is_cut: bool) -> usize {
-    let mut at = from;
-    if bytes.get(at) == Some(&b'"') {
-        at += 1;
-        let mut closed = false;
-        while !closed && let Some(found) = memchr::memchr(b'"', &bytes[at..]) {
-            at += found + 1;
-            closed = bytes.get(at) != Some(&b'"');
-            at += usize::from(!closed); // two quotes represent one
-        }
-        if !closed && is_cut {
-            return bytes.len();
-        }
-        if !closed {
-            at = from; // a quote that nothing closes is a sign like any other
-        }
-    }
-    at + memchr::memchr2(delimiter, b'\n', &bytes[at..]).unwrap_or(bytes.len() - at)
+/// Whether this is a place in a file, which searches write before each line that they find.
+fn is_place((before, after): (&str, &str)) -> bool {
+    before.contains(['/', '.', '\\']) || after.starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The fields of every row as parsed by another reader of the format.
-    fn read(text: &str, delimiter: u8) -> Vec<Vec<String>> {
-        let mut reader = csv::ReaderBuilder::new();
-        let reader = reader.delimiter(delimiter).has_headers(false).flexible(true);
-        let rows = reader.from_reader(text.as_bytes()).into_records();
-        rows.map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect()
-    }
-
-    fn ours(text: &str, delimiter: u8) -> Vec<Vec<String>> {
-        let value = |field: &Range<usize>| {
-            let raw = &text[field.clone()];
-            let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"'));
-            inner.map_or(raw.to_owned(), |inner| inner.replace("\"\"", "\""))
-        };
-        fields(text, delimiter, false).iter().map(|row| row.iter().map(value).collect()).collect()
-    }
-
-    #[test]
-    fn fields_are_those_that_another_reader_sees() {
-        for (delimiter, text) in [
-            (b',', "a,b,c\n1,2,3\n"),
-            (b',', "a,b\r\n\"x,\"\"y\",2\r\n\r\n\"two\nlines\",\n"),
-            (b';', ";;\n1;;3"),
-            (b'|', "é|ü\n\"猫\"|x\n"),
-            (b'\t', "a\tb\n1\t2"),
-        ] {
-            assert_eq!(ours(text, delimiter), read(text, delimiter), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_quote_that_nothing_closes_swallows_no_rows() {
-        assert_eq!(fields("a,b\n\"x,1\ny,2\n", b',', false).len(), 3);
-        assert_eq!(fields("a,b\n\"x\"\",1\ny,2\n", b',', false).len(), 3);
-    }
-
     #[test]
     fn a_long_quoted_field_does_not_hide_a_table() {
         let row = |n: usize| format!("{n},\"{}\"\n", "a line, and\nanother ".repeat(900));
         let text = format!("id,body\n{}", (0..14).map(row).collect::<String>());
         assert_eq!(delimiter(&text), Some(b','));
+    }
+
+    #[test]
+    fn hits_and_rows_without_names_are_not_tables() {
+        let numbered = |line: &dyn Fn(usize) -> String| (0..40).map(line).collect::<String>();
+        for text in [
+            numbered(&|n| format!("src/m{n}/f{n}.py:{n}:    logger.info('request %s handled', req_{n})\n")),
+            numbered(&|n| format!("src/m{n}.py:from typing import Any, Optional\n")),
+            numbered(&|n| format!("Makefile:{n}:a, b\n")),
+            numbered(&|n| format!("user{n},paid,{}\n", n * 7)),
+            numbered(&|n| format!("{},paid,{n}\n", ["Oslo", "Kyiv", "Lyon"][n % 3])),
+        ] {
+            assert!(!looks_like(&text), "{text}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ const LONGEST_ERROR: usize = 240;
 
 static STRICT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
-        r"(?-u)\b(?:ERROR|FATAL|FAIL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)\b",
+        r"(?-u)\b(?:ERROR|FATAL|FAIL|FAILED|FAILURE|CRITICAL|PANIC|EXCEPTION)\b|\bERR[\]!:]",
         r"|(?-u)[A-Za-z](?:Error|Exception)\b",
         r"|(?-u)\b(?:[Ee]rror|[Ff]atal|[Ff]ailed|[Pp]anic|[Ee]xception)(?:\[\w+\])?(?: \w+)?:",
         r"|Traceback \(most recent|panicked at|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]",
@@ -24,7 +24,7 @@ static LOOSE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
         r"(?i-u:error|exception|\bfatal|\bfail(?:ed|ure|ing)|\bpanic|traceback|\bcritical\b|\babort(?:ed|ing)|segfault",
         r"|\bdenied\b|\brefused\b|timed out|\btimeout\b|unreachable|\bcannot\b|unable to|not found|\bcorrupt)",
-        r"|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]",
+        r"|(?-u)\bexit(?:ed with)? (?:code|status) [1-9]|\bERR[\]!:]",
     ))
 });
 

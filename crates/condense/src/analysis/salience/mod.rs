@@ -12,6 +12,7 @@ use std::ops::Range;
 use self::failures::error_lines;
 pub use self::failures::reports_failure;
 use self::numbers::classify_number;
+use crate::analysis::pattern::byte_set;
 use larder_text::names::{is_email, is_path, url_start};
 
 /// Longer runs are data, not names: a data URI means nothing to a reader.
@@ -94,16 +95,7 @@ pub fn scan(text: &str, sense: ErrorSense) -> Vec<SalientSpan> {
 }
 
 /// The bytes that make a word worth examining.
-const SIGN: [bool; 256] = {
-    let mut table = [false; 256];
-    let bytes = *b"0123456789/@\\.";
-    let mut at = 0;
-    while at < bytes.len() {
-        table[bytes[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
+const SIGN: [bool; 256] = byte_set(b"0123456789/@\\.");
 
 /// The next run of printable ASCII at or after `from` that contains a digit, slash, at sign or inner dot.
 fn next_word_with_sign(text: &str, from: usize) -> Option<Range<usize>> {

@@ -28,6 +28,15 @@ static DETAIL: LazyLock<Regex> = LazyLock::new(|| {
     ))
 });
 
+/// A line with which only a compiler, an interpreter, a test runner or a build reports a failure.
+static REPORT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(concat!(
+        r"(?m)^(?:\S+[:(]\d+(?:[:,]\d+)?\)?: (?:fatal )?(?:error|warning)\b|(?:error|warning)(?:\[\w+\]: |: .*\n\s*--> )",
+        r"|Traceback \(most recent call last\):|thread '.*' panicked at |--- FAIL: |\w+ ERR! |\S+: \*\*\* ",
+        r"|(?:FAIL|FAILED|ERROR|not ok)[: \t]+\S*[./:]\S|\[ERROR\] |test \S+ \.\.\. FAILED|=+ FAILURES =+$)",
+    ))
+});
+
 /// Where a failure is, or what pytest says of it.
 static PLACE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
@@ -95,6 +104,11 @@ pub(crate) fn explains(line: &str) -> bool {
     DETAIL.is_match(line)
 }
 
+/// Whether a program reports a failure in a line of `text`.
+pub(super) fn reports(text: &str) -> bool {
+    REPORT.is_match(text)
+}
+
 /// The line without a time before it.
 fn message(line: &str) -> &str {
     if !line.starts_with(|c: char| c.is_ascii_digit() || c == '[') {
@@ -115,7 +129,7 @@ pub(super) fn is_reason(line: &str) -> bool {
     said.starts_with("Caused by:")
         || said.starts_with("-->")
         || said.starts_with("E   ")
-        || said.starts_with(">  ")
+        || said.starts_with("> ")
 }
 
 /// A hash of what tells the record of a failure from others of its shape, if anything: the places that it begins with
@@ -142,7 +156,7 @@ mod tests {
 
     #[test]
     fn every_pattern_compiles() {
-        for pattern in [&STAMP, &DETAIL, &PLACE, &CLOCK] {
+        for pattern in [&STAMP, &DETAIL, &REPORT, &PLACE, &CLOCK] {
             LazyLock::force(pattern);
         }
     }

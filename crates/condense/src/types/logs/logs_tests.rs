@@ -34,3 +34,58 @@ fn only_lines_with_times_or_levels_look_like_a_log() {
         assert!(!looks_like(&other), "{other:.40?}");
     }
 }
+
+/// Output of `lines` alike with a failure in the middle.
+fn output(line: &dyn Fn(usize) -> String, failure: &str) -> String {
+    (0..60).map(|at| if at == 30 { failure.to_owned() } else { line(at) + "\n" }).collect()
+}
+
+#[test]
+fn output_of_compilers_and_tests_is_a_log() {
+    let moved =
+        "error[E0382]: borrow of moved value: `cfg`\n  --> src/main.rs:42:20\n   |\n42 |     cfg.run();\n";
+    let missing = "src/core/alloc.c:212:17: error: no member named capcity\n  212 |     p->capcity\n";
+    let cart = "FAIL src/cart/Cart.test.tsx\n  ● Cart › adds totals\n\n    Expected: 30\n    Received: 3010\n\n    > 42 |   expect(total)\n";
+    for text in [
+        output(&|at| format!("   Compiling crate{at} v0.{at}.1"), moved),
+        output(&|at| format!("cc -O2 -c src/mod{at}/file{at}.c -o build/file{at}.o"), missing),
+        output(&|at| format!("PASS src/components/C{at}.test.tsx"), cart),
+        output(&|at| format!("✓ transformed src/components/C{at}.tsx"), "npm ERR! code ELIFECYCLE\n"),
+        output(
+            &|at| format!("ok  \texample.com/pkg{at}\t0.{at:03}s"),
+            "--- FAIL: TestTotal (0.00s)\n    a_test.go:4: no\n",
+        ),
+        output(
+            &|at| format!("tests/test_m{at}.py .... [ {at}%]"),
+            "FAILED tests/test_a.py::test_b - assert 1 == 2\n",
+        ),
+        missing.repeat(9),
+    ] {
+        assert!(looks_like(&text), "{text}");
+    }
+}
+
+#[test]
+fn texts_that_quote_a_failure_are_no_logs() {
+    let words = ["lamp", "desk", "chair", "crane", "ship", "gate", "storm", "clerk", "barge", "roof", "mill"];
+    let word = |at: usize| words[at * 7 % words.len()];
+    let failure = "error[E0382]: borrow of moved value: `cfg`\n";
+    let trace = "Traceback (most recent call last):\n  File \"a.py\", line 3, in f\nValueError: bad\n";
+    for text in [
+        output(
+            &|at| format!("The {} stood by the {}, and its {}.", word(at), word(at / 3), word(at / 7)),
+            failure,
+        ),
+        output(
+            &|at| {
+                format!("def {}_{}(self):\n    {} = {}", word(at), word(at / 3), word(at + 1), word(at / 7))
+            },
+            trace,
+        ),
+        output(&|at| format!("{}.{}: {}", word(at), word(at / 5), word(at / 7)), "error: it failed\n"),
+        output(&|at| format!("src/m{at}.py:{at}:    raise error({at})"), ""),
+        output(&|at| format!("-rw-r--r-- 1 root root {at} error{at}.log"), ""),
+    ] {
+        assert!(!looks_like(&text), "{text}");
+    }
+}

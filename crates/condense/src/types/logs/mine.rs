@@ -11,6 +11,7 @@ use hashbrown::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::identity;
+use crate::analysis::pattern::byte_set;
 
 /// From this many forms on, a word at one position of otherwise equal lines counts as a value.
 const FORMS_OF_A_VALUE: usize = 12;
@@ -164,23 +165,8 @@ fn is_space(byte: u8) -> bool {
 }
 
 fn is_sign(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'=' | b':'
-            | b','
-            | b';'
-            | b'('
-            | b')'
-            | b'['
-            | b']'
-            | b'{'
-            | b'}'
-            | b'<'
-            | b'>'
-            | b'"'
-            | b'\''
-            | b'|'
-    )
+    const SIGN: [bool; 256] = byte_set(b"=:,;()[]{}<>\"'|");
+    SIGN[usize::from(byte)]
 }
 
 fn push_word(line: &[u8], range: Range<usize>, shape: &mut Vec<Word>) {

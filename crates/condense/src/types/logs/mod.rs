@@ -10,8 +10,10 @@ mod records;
 mod write;
 
 pub(crate) use self::blocks::explains;
+use self::blocks::reports;
 use self::choose::LogOrder;
-use self::records::{has_clock, has_level, is_continuation};
+use self::mine::Templates;
+use self::records::{has_clock, has_level, is_continuation, records};
 use self::write::LogPage;
 use crate::condensed::CondenseError;
 use crate::engine::condenser::{Condenser, Divide};
@@ -19,8 +21,8 @@ use crate::engine::draft::{CondensedDraft, ExtractionOptions};
 use crate::engine::extractive::extract;
 use crate::engine::job::Job;
 use crate::engine::render::Header;
-use crate::types::json;
 use crate::types::plain::Plain;
+use crate::types::{json, table};
 
 /// The condenser of logs.
 pub(crate) const CONDENSER: &dyn Condenser = &Logs;
@@ -31,6 +33,12 @@ const SAMPLE_LINES: usize = 128;
 const MIN_LINES: usize = 6;
 /// Minimum share of sampled records, in per cent, that start with a time or level.
 const SHARE_OF_STAMPED: usize = 80;
+
+/// The same for output without times: sampled bytes, the share of lines that are failures or like others, and how many
+/// alike count as that.
+const OUTPUT_BYTES: usize = 1 << 18;
+const SHARE_OF_OUTPUT: usize = 60;
+const OFTEN: usize = 3;
 
 struct Logs;
 
@@ -65,8 +73,12 @@ fn headers(job: &Job<'_>, target: usize) -> impl Iterator<Item = Header> {
 }
 
 /// Whether `text` looks like a log: most records start with a time of day or a level, and the lines are not rows with
-/// equally many fields.
+/// equally many fields. What a compiler or test runner writes is one too.
 pub(crate) fn looks_like(text: &str) -> bool {
+    is_stamped(text) || is_output(text)
+}
+
+fn is_stamped(text: &str) -> bool {
     let sample = &text[..text.floor_char_boundary(SAMPLE_BYTES)];
     let heads: Vec<&str> = sample
         .lines()
@@ -75,6 +87,27 @@ pub(crate) fn looks_like(text: &str) -> bool {
         .collect();
     let stamped = heads.iter().filter(|line| has_clock(line) || has_level(line)).count();
     heads.len() >= MIN_LINES && stamped * 100 >= heads.len() * SHARE_OF_STAMPED && !is_table(&heads)
+}
+
+/// Whether a program reports a failure in `text`, and the failures and lines like many others are most of it. Prose and
+/// source code may quote a failure, but hardly consist of such lines.
+fn is_output(text: &str) -> bool {
+    if !reports(text) {
+        return false;
+    }
+    let sample = &text[..text.floor_char_boundary(OUTPUT_BYTES)];
+    let records = records(sample);
+    let templates = Templates::mine(sample, &records, &vec![false; records.len()]);
+    let (mut all, mut covered) = (0, 0);
+    for (record, template) in records.iter().zip(templates.of) {
+        let record = &sample[record.clone()];
+        let lines = record.lines().filter(|line| !line.trim().is_empty()).count();
+        all += lines;
+        if templates.counts[template] >= OFTEN || reports(record) {
+            covered += lines;
+        }
+    }
+    all >= MIN_LINES && covered * 100 >= all * SHARE_OF_OUTPUT && !table::looks_like(text)
 }
 
 /// Whether all lines contain the same number, at least two, of commas, tabs or semicolons.

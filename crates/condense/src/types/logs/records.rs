@@ -110,8 +110,8 @@ pub(super) fn begins_with_severity(line: &str) -> bool {
 
 /// Whether the first word says that something failed or may.
 fn is_severity(text: &str) -> bool {
-    const SEVERITIES: [&str; 9] =
-        ["error", "warning", "warn", "fatal", "panic", "failed", "failure", "critical", "severe"];
+    const SEVERITIES: [&str; 10] =
+        ["error", "warning", "warn", "fatal", "panic", "fail", "failed", "failure", "critical", "severe"];
     let end = text.bytes().position(|byte| !byte.is_ascii_alphabetic()).unwrap_or(text.len());
     let (word, next) = text.split_at(end);
     SEVERITIES.iter().any(|severity| word.eq_ignore_ascii_case(severity))
