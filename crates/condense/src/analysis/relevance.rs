@@ -15,7 +15,6 @@ use larder_text::words::for_each_term;
 const BUCKETS: usize = 1 << 16;
 /// The weight of a match in the unit zero, one or two places away.
 const NEIGHBOUR: [f64; 3] = [1.0, 0.4, 0.15];
-
 /// An approximate log2 that is identical on every machine: exact at powers of two, linear between.
 fn log2(x: f32) -> f32 {
     let whole = (x.max(1.0) as u64).max(1);

@@ -129,7 +129,7 @@ impl<'a> PieceSelection<'a> {
         let mut errors: Vec<_> =
             (0..self.pieces.len()).filter(failed).map(|piece| self.candidate(piece)).collect();
         errors.sort_by(|a, b| b.cmp(a));
-        for PieceCandidate { piece, .. } in errors {
+        for PieceCandidate { piece, .. } in errors.into_iter().take(MAX_MISSES) {
             if let Some(left) = room.checked_sub(self.cost(piece) + self.mark) {
                 room = left;
                 self.failures[piece] = true;
@@ -240,7 +240,7 @@ impl<'a> PieceSelection<'a> {
         let answers = score.relevance >= ANSWERS;
         let tier = match piece.tier {
             Tier::Plain | Tier::Last if self.crowded && answers => Tier::Salient,
-            Tier::Salient if self.failures[index] => Tier::First,
+            Tier::Salient if self.failures[index] => Tier::Error,
             // Dates and quantities are everywhere: with a query they are no reason to keep a piece.
             Tier::Salient if self.crowded && self.asked && self.heaviest[index] <= MIN_WEIGHT && !answers => {
                 Tier::Plain

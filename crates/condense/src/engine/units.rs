@@ -23,6 +23,8 @@ pub(crate) enum Tier {
     Required,
     /// Precedes everything that is not required.
     First,
+    /// Contains an error line, where not all salient spans fit.
+    Error,
     /// Contains a salient span.
     Salient,
     /// Competes by score.
