@@ -28,6 +28,8 @@ const NOWHERE: &str = "http://localhost";
 pub struct Route {
     /// The model, for records.
     pub model: AnsweredBy,
+    /// Whether the table, the catalogue or a setting has the model by exactly this name, so that reports may repeat it.
+    pub is_known: bool,
     /// The server that it is sent to.
     pub target: Arc<UpstreamTarget>,
     /// Counts tokens as the model does.
@@ -215,6 +217,7 @@ impl Routes {
                 server: None,
                 provider: spec.provider,
             },
+            is_known: true,
             target,
             counter: engine.counter(spec),
             policy: policy.clone(),
@@ -245,6 +248,7 @@ impl Routes {
                 server: Some(target.name().to_owned()),
                 provider: target.provider(),
             },
+            is_known: engine.models.table().catalogue().has(model),
             target,
             counter: engine.counter_of_id(model),
             policy: ContextBudgetPolicy::from_settings(&self.settings, &profile),

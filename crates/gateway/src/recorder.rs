@@ -334,9 +334,9 @@ pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
         id: &summary.id,
         session: summary.session.as_deref(),
         time: summary.time,
-        // Costs are grouped by this: client-chosen names must not add rows without end.
-        model: summary.reported_model().unwrap_or(&summary.model),
-        recipe: summary.recipe.as_deref(),
+        // Costs are grouped by these: client-chosen names must not add rows without end.
+        model: summary.booked_model(),
+        recipe: summary.booked_recipe(),
         status: summary.status,
         tokens_in: usage.input,
         tokens_out: usage.output,

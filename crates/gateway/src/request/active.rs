@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::RequestError;
 use crate::limits::BodyMemory;
+use crate::model_route::Route;
 use crate::recorder::{self, Observation, Pending, RecordJob};
 use crate::request::bill;
 use crate::request::budget::{RequestBudget, total};
@@ -177,6 +178,13 @@ impl OpenRequest {
         self.record.summary.model = cut_name(model);
     }
 
+    /// Records the model that is asked.
+    pub fn set_route(&mut self, route: &Route) {
+        let summary = &mut self.record.summary;
+        summary.answered_by = Some(route.model.clone());
+        summary.model_is_known = route.is_known;
+    }
+
     /// Records the policy that decided the request, and thereby the budget of each round.
     pub fn set_policy(&mut self, policy: &ContextBudgetPolicy) {
         self.policy = Some((policy.clone(), SessionUsage::default()));
@@ -258,7 +266,10 @@ impl OpenRequest {
 
     /// The head of the reply is ready, and its status is final for the client.
     pub fn respond(&mut self, status: StatusCode) {
-        self.record.summary.status = status.as_u16();
+        let summary = &mut self.record.summary;
+        summary.status = status.as_u16();
+        // Its provider has begun to answer as this model, whatever becomes of the reply.
+        summary.model_is_known |= status.is_success() && summary.answered_by.is_some();
         self.timing.respond();
     }
 

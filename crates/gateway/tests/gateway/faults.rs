@@ -309,3 +309,41 @@ async fn requests_that_do_not_end_in_time_are_cut_and_recorded() {
     assert_eq!((records.len(), records[0].summary.outcome, cut), (1, Outcome::ClientGone, 1));
     assert!(response.text().await.is_err());
 }
+
+#[tokio::test]
+async fn failed_requests_are_booked_under_their_model_and_misspelt_ones_together() {
+    let refusal = || Answer::json(429, &json!({"error": {}}));
+    let events = chat_events(&[json!({"content": "cut"})], "stop");
+    let begun = events.split_inclusive("\n\n").next().unwrap();
+    let cut = Answer::events(begun).ending(End::Break);
+    let provider = StubServer::start([refusal(), refusal(), refusal(), cut]).await;
+    let settings = format!("[gateway]\nopenai = \"{}/v1\"\nretries = 0\n", provider.address());
+    let gateway = Gateway::with(provider, &settings).await;
+    let ask = |model: &str, stream: bool| json!({"model": model, "stream": stream, "messages": [{"role": "user", "content": "hi"}]});
+    for model in ["gpt-4.1", "gpt-typo", "gpt-tpyo"] {
+        assert_eq!(gateway.chat(&ask(model, false)).await.status(), 429);
+    }
+    let broken = gateway.chat(&ask("private-model", true)).await;
+    assert!(broken.status() == 200 && broken.text().await.unwrap().contains("the connection broke"));
+    assert_eq!(gateway.post("/v1/chat/completions", "no JSON").send().await.unwrap().status(), 400);
+    let unknown = gateway.chat(&ask("recipe/no/such", false)).await;
+    assert_eq!(unknown.status(), 404);
+    let text = gateway.get("/metrics").send().await.unwrap().text().await.unwrap();
+    let store = gateway.store();
+    gateway.stop().await;
+    let costs = store.exchanges().costs(larder_store::Timestamp::from_millis(0)).unwrap();
+    let booked: Vec<_> =
+        costs.iter().map(|row| (row.model.as_str(), row.recipe.as_deref(), row.requests)).collect();
+    let expected = [
+        ("gpt-4.1", None, 1),
+        ("none", None, 1),
+        ("other", None, 2),
+        ("other", Some("other"), 1),
+        ("private-model", None, 1),
+    ];
+    assert_eq!(booked, expected);
+    for model in ["gpt-4.1", "other", "none", "private-model"] {
+        assert!(text.contains(&format!("model=\"{model}\"")), "{model}: {text}");
+    }
+    assert!(!text.contains("model=\"openai\"") && !text.contains("typo"), "{text}");
+}
