@@ -11,7 +11,9 @@ use larder_testkit::stub::{Answer, End, StubServer};
 use larder_text::pointer::Pointer;
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, SetClock, after_tool, chat_events, completion, long_log, pointers, said};
+use crate::support::{
+    Gateway, SetClock, after_tool, chat_events, completion, long_log, pointers, said, write,
+};
 
 fn body() -> Value {
     json!({"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]})
@@ -37,6 +39,41 @@ async fn a_provider_that_cannot_be_reached_is_said_to_be_so() {
         (records[0].summary.outcome, records[0].summary.error.as_deref()),
         (Outcome::UpstreamFailed, Some("upstream_unreachable"))
     );
+}
+
+#[tokio::test]
+async fn clients_learn_what_kind_of_failure_it_is_and_no_address() {
+    let address = nowhere().await.replace("/v1", "/secret-path/v1");
+    let settings = format!(
+        "[gateway]\nopenai = \"{address}\"\nanthropic = \"{address}\"\nretries = 0\n\
+         [models.mine]\nprovider = \"openai\"\nbase_url = \"{address}\"\nid = \"mine-1\"\nwindow = 8000\n\
+         max_output = 1000\nretries = 0\n"
+    );
+    let broken = Answer::json(200, &json!({"id": 1})).ending(End::Break);
+    let gateway = Gateway::with(StubServer::start([broken.clone(), broken]).await, &settings).await;
+    let recipe = "name: brief\ndescription: Answer.\nmodel_layer: VOICE\nsystem_prompt: Answer.\noutput_format: text\n\
+                  token_budget: {total: 2000, prompt: 300, input: 1200, output: 300, response_reserve: 200}\n";
+    write(gateway.dir.path().join("recipes/talk/brief.yaml"), recipe);
+    let gateway = gateway.restart().await;
+    let messages = json!([{"role": "user", "content": "hi"}]);
+    let said = |model: &str| json!({"model": model, "max_tokens": 9, "messages": messages}).to_string();
+    let responses = json!({"model": "gpt-9", "input": "hi"}).to_string();
+    for (path, body, kind) in [
+        ("/v1/chat/completions", said("gpt-9"), "openai: cannot be reached: connection refused"),
+        ("/v1/chat/completions", said("mine"), "mine: cannot be reached: connection refused"),
+        ("/v1/messages", said("claude-9"), "cannot be reached: connection refused"),
+        ("/v1/responses", responses.clone(), "cannot be reached: connection refused"),
+        ("/v1/embeddings", responses, "cannot be reached: connection refused"),
+        ("/v1/files", said("gpt-9"), "cannot be reached: connection refused"),
+        ("/v1/chat/completions", said("mini"), "mini: sent a broken reply: the connection broke"),
+        ("/v1/chat/completions", said("recipe/talk/brief"), "the connection broke"),
+    ] {
+        let words = gateway.post(path, body).send().await.unwrap().text().await.unwrap();
+        assert!(words.contains(kind), "{path}: {words}");
+        assert!(!words.contains("127.0.0.1") && !words.contains("secret-path"), "{path}: {words}");
+    }
+    let words = gateway.get("/v1/files").send().await.unwrap().text().await.unwrap();
+    assert!(words.contains("connection refused") && !words.contains("secret-path"), "{words}");
 }
 
 #[tokio::test]
