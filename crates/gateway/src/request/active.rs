@@ -125,6 +125,7 @@ impl ActiveRequest {
     pub fn finish(mut self) {
         if let Some(mut open) = self.open.take() {
             open.timing.write_to(&mut open.record.summary.times);
+            open.budget.mark_ended();
             let (app, place) = (Arc::clone(&open.app), open.guards.place.take());
             app.recorder.record(open.close(), place);
         }
@@ -311,6 +312,7 @@ impl OpenRequest {
         }
         self.timing.write_to(&mut self.record.summary.times);
         self.body_memory.shrink(0);
+        self.budget.mark_ended();
         // The recorder may have to wait for the store; the client has left now.
         self.guards.in_flight = None;
         let (app, place) = (Arc::clone(&self.app), self.guards.place.take());
