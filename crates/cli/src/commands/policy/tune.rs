@@ -25,8 +25,9 @@ pub fn run(context: &CommandContext, apply: bool, runs: usize) -> Result<ExitCod
     let engine = context.engine()?;
     let bar = progress::steps("replaying transcripts");
     let mut report = |done: usize, all: usize| bar(done as u64, all as u64);
-    let tuning =
-        tune(&context.config, &engine, &engine.store, runs, &mut report).map_err(CliError::Fixable)?;
+    let tuned = tune(&context.config, &engine, &engine.store, runs, &mut report);
+    drop(bar);
+    let tuning = tuned.map_err(CliError::Fixable)?;
     let revision = match &tuning.proposed {
         Some(proposed) if apply => Some(write(context, &tuning, proposed)?),
         _ => None,
