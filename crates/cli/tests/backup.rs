@@ -65,7 +65,7 @@ fn a_home_that_cannot_be_written_is_read() {
     let pointer = insert(&shop, "The ledger lies in the granary.\n");
     shop.write("prompts/notes/all.md", "You do what you are asked.\n");
     shop.write("recipes/notes/plain.yaml", RECIPE);
-    let reads: [&[&str]; 14] = [
+    let reads: [&[&str]; 17] = [
         &["explain", "notes/plain", "-q", "Where is the ledger?"],
         &["runs"],
         &["costs"],
@@ -80,6 +80,9 @@ fn a_home_that_cannot_be_written_is_read() {
         &["verify"],
         &["config"],
         &["gc", "--dry-run"],
+        &["keys"],
+        &["policy"],
+        &["policy", "tune"],
     ];
     let before: Vec<Ran> = reads.iter().map(|args| shop.ok(args)).collect();
     let root = std::fs::metadata(shop.path()).unwrap().uid() == 0;
@@ -109,8 +112,17 @@ fn a_home_that_cannot_be_written_is_read() {
         let ran = run(args);
         assert_eq!((ran.code, &ran.out), (0, &before.out), "{args:?}: {ran:?}");
     }
+    let outside = tempfile::tempdir().unwrap();
+    assert!(Command::new("chmod").arg("a+rwx").arg(outside.path()).status().unwrap().success());
+    let copy = outside.path().join("copy");
+    let copied = run(&["backup", copy.to_str().unwrap()]);
+    assert_eq!(copied.code, 0, "{copied:?}");
+    let documents = std::fs::read_dir(copy.join("documents")).unwrap().count();
+    assert!(documents > 0 && copy.join("key").is_file(), "{copied:?}");
     for args in [
-        &["turn", "Where is the key?"][..],
+        &["keys", "create", "--yes"][..],
+        &["policy", "tune", "--apply"],
+        &["turn", "Where is the key?"],
         &["turn", "drop", "1"],
         &["jobs", "cancel", "1"],
         &["archive"],

@@ -17,13 +17,14 @@ pub fn run(context: &CommandContext, target: &Path) -> Result<ExitCode, CliError
         let home = context.config.home().display();
         return Err(CliError::Fixable(format!("there is no store in {home}; name its folder with --home")));
     }
-    let store = context.whole_store()?;
+    require_outside(context.config.home(), target)?;
+    let store = context.store_to_read()?;
     let bar = progress::spinner();
     let made = store.backup(target, &|contents| bar.set_message(counted(contents, "content")));
     bar.finish_and_clear();
     let report = made?;
     match context.config.document_place() {
-        DocumentPlace::Folder(folder) if folder == store.home().join("documents") => {}
+        DocumentPlace::Folder(folder) if folder == context.config.home().join("documents") => {}
         DocumentPlace::Folder(folder) => {
             output::say(&format!(
                 "the documents in {} are not part of it; copy that folder too",

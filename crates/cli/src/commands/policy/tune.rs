@@ -22,7 +22,7 @@ struct Tuned {
 }
 
 pub fn run(context: &CommandContext, apply: bool, runs: usize) -> Result<ExitCode, CliError> {
-    let engine = context.engine()?;
+    let engine = if apply { context.engine()? } else { context.engine_to_read()? };
     let bar = progress::steps("replaying transcripts");
     let mut report = |done: usize, all: usize| bar(done as u64, all as u64);
     let tuned = tune(&context.config, &engine, &engine.store, runs, &mut report);
