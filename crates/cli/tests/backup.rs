@@ -37,6 +37,14 @@ fn a_backup_is_restored_and_a_lost_index_is_rebuilt() {
     let refused = shop.run(&["restore", "copy"]);
     assert!(refused.code == 1 && refused.err.contains("not empty"), "{refused:?}");
 
+    for inside in ["home/copies/one", "home/../home/copy"] {
+        let refused = shop.run(&["backup", inside]);
+        assert!(refused.code == 1 && refused.err.contains("is inside the home"), "{refused:?}");
+    }
+    assert!(!shop.path().join("home/copies").exists() && !shop.path().join("home/copy").exists());
+    std::fs::create_dir(shop.path().join("homes")).unwrap();
+    shop.ok(&["backup", "homes/copy"]);
+
     assert!(shop.ok(&["repair"]).out.contains("nothing was changed"));
     std::fs::write(shop.path().join("home/index.sqlite"), [b'x'; 9_000]).unwrap();
     let damaged = shop.run(&["rehydrate", &small]);

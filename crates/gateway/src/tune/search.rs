@@ -215,7 +215,7 @@ impl<'s> Search<'s> {
 
 /// Whether a name can stand in the settings for one tool alone. Names in transcripts are untrusted text.
 fn may_be_named(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST_NAME && !name.ends_with('*')
+    !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains('*')
 }
 
 /// The caps to try for a tool: of those that none of its results reaches, one is enough.
