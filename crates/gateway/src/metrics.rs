@@ -104,6 +104,7 @@ pub struct Metrics {
     sessions: Counter,
     compactions_per_session: Gauge<f64, AtomicU64>,
     requests: Family<RequestLabels, Counter>,
+    records_lost: Counter,
     in_flight: Gauge,
     degraded: Gauge,
     overhead: Histogram,
@@ -193,6 +194,10 @@ impl Default for Metrics {
                 Gauge::default(),
             ),
             requests: to.add("larder_requests", "Requests that ended", Family::default()),
+            records_lost: to.counter(
+                "larder_records_lost",
+                "Records of requests that could not be stored, as with a full disk: costs and lists lack these requests",
+            ),
             in_flight: to.add("larder_requests_in_flight", "Requests being answered", Gauge::default()),
             degraded: to.add(
                 "larder_store_degraded",
@@ -245,12 +250,17 @@ impl Metrics {
         }
     }
 
-    /// Counts a request until the guard is dropped.
+    /// Counts records of requests that could not be stored.
+    pub fn lose_records(&self, records: usize) {
+        self.records_lost.inc_by(records as u64);
+    }
+
     /// Notes whether the store can write.
     pub fn set_degraded(&self, degraded: bool) {
         self.degraded.set(i64::from(degraded));
     }
 
+    /// Counts a request until the guard is dropped.
     pub(crate) fn begin(&self) -> InFlightGauge {
         self.in_flight.inc();
         InFlightGauge(self.in_flight.clone())
