@@ -181,6 +181,12 @@ impl CommandContext {
         self.engine_with(self.config.policy())
     }
 
+    /// The engine of a command that only reads.
+    pub fn engine_to_read(&self) -> Result<Engine, CliError> {
+        self.require_tokenizers()?;
+        self.engine_over(self.project()?, self.user_to_read()?, self.config.policy())
+    }
+
     /// The engine with another policy than the configured one.
     pub fn engine_with(&self, policy: RunPolicy) -> Result<Engine, CliError> {
         self.require_tokenizers()?;

@@ -68,9 +68,10 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(refused) => return explain(&refused, &typed),
     };
-    output::start_logging(args.global.verbose);
+    let is_gateway = matches!(args.command, args::Command::Serve(_));
+    output::start_logging(args.global.verbose, is_gateway);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if let args::Command::Serve(_) = args.command {
+    if is_gateway {
         memory::keep_small();
         memory::serving_threads().map(|threads| runtime.worker_threads(threads));
     }

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use larder_core::pack::layout;
 use larder_engine::executor::{CallReceipt, ProgressObserver, RunReceipt};
 use larder_text::pointer::Pointer;
@@ -93,19 +93,29 @@ pub fn spinner() -> ProgressBar {
     bar
 }
 
-/// A bar for work in steps.
+/// A bar for work in steps until it is dropped. It is there from the beginning, because preparing the first step may take
+/// long, too, and stays at the end of a stage, because the next one may have further steps.
 pub fn steps(label: &str) -> impl Fn(u64, u64) + use<> {
-    let bar = if std::io::stderr().is_terminal() { ProgressBar::no_length() } else { ProgressBar::hidden() };
+    steps_on(
+        if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        },
+        label,
+    )
+}
+
+fn steps_on(target: ProgressDrawTarget, label: &str) -> impl Fn(u64, u64) + use<> {
+    let bar = ProgressBar::with_draw_target(None, target).with_finish(ProgressFinish::AndClear);
     if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
         bar.set_style(style);
     }
     bar.set_message(label.to_owned());
+    bar.enable_steady_tick(TICK);
     move |done, total| {
         bar.set_length(total);
         bar.set_position(done);
-        if done >= total {
-            bar.finish_and_clear();
-        }
     }
 }
 
@@ -174,6 +184,26 @@ mod tests {
         fn flush(&self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn work_in_steps_is_shown_before_its_first_step() {
+        let screen = Screen::default();
+        let bar = steps_on(ProgressDrawTarget::term_like(Box::new(screen.clone())), "replaying");
+        let began = std::time::Instant::now();
+        let shows = |text: &str| {
+            let mut shown = String::new();
+            while !shown.contains(text) && began.elapsed() < Duration::from_secs(60) {
+                std::thread::yield_now();
+                shown += &screen.taken();
+            }
+            assert!(shown.contains(text), "{shown}");
+        };
+        shows("replaying");
+        bar(2, 2);
+        shows("2/2");
+        bar(3, 4);
+        shows("3/4");
     }
 
     #[test]

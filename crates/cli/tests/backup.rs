@@ -37,6 +37,14 @@ fn a_backup_is_restored_and_a_lost_index_is_rebuilt() {
     let refused = shop.run(&["restore", "copy"]);
     assert!(refused.code == 1 && refused.err.contains("not empty"), "{refused:?}");
 
+    for inside in ["home/copies/one", "home/../home/copy"] {
+        let refused = shop.run(&["backup", inside]);
+        assert!(refused.code == 1 && refused.err.contains("is inside the home"), "{refused:?}");
+    }
+    assert!(!shop.path().join("home/copies").exists() && !shop.path().join("home/copy").exists());
+    std::fs::create_dir(shop.path().join("homes")).unwrap();
+    shop.ok(&["backup", "homes/copy"]);
+
     assert!(shop.ok(&["repair"]).out.contains("nothing was changed"));
     std::fs::write(shop.path().join("home/index.sqlite"), [b'x'; 9_000]).unwrap();
     let damaged = shop.run(&["rehydrate", &small]);
@@ -65,7 +73,7 @@ fn a_home_that_cannot_be_written_is_read() {
     let pointer = insert(&shop, "The ledger lies in the granary.\n");
     shop.write("prompts/notes/all.md", "You do what you are asked.\n");
     shop.write("recipes/notes/plain.yaml", RECIPE);
-    let reads: [&[&str]; 14] = [
+    let reads: [&[&str]; 17] = [
         &["explain", "notes/plain", "-q", "Where is the ledger?"],
         &["runs"],
         &["costs"],
@@ -80,6 +88,9 @@ fn a_home_that_cannot_be_written_is_read() {
         &["verify"],
         &["config"],
         &["gc", "--dry-run"],
+        &["keys"],
+        &["policy"],
+        &["policy", "tune"],
     ];
     let before: Vec<Ran> = reads.iter().map(|args| shop.ok(args)).collect();
     let root = std::fs::metadata(shop.path()).unwrap().uid() == 0;
@@ -109,8 +120,17 @@ fn a_home_that_cannot_be_written_is_read() {
         let ran = run(args);
         assert_eq!((ran.code, &ran.out), (0, &before.out), "{args:?}: {ran:?}");
     }
+    let outside = tempfile::tempdir().unwrap();
+    assert!(Command::new("chmod").arg("a+rwx").arg(outside.path()).status().unwrap().success());
+    let copy = outside.path().join("copy");
+    let copied = run(&["backup", copy.to_str().unwrap()]);
+    assert_eq!(copied.code, 0, "{copied:?}");
+    let documents = std::fs::read_dir(copy.join("documents")).unwrap().count();
+    assert!(documents > 0 && copy.join("key").is_file(), "{copied:?}");
     for args in [
-        &["turn", "Where is the key?"][..],
+        &["keys", "create", "--yes"][..],
+        &["policy", "tune", "--apply"],
+        &["turn", "Where is the key?"],
         &["turn", "drop", "1"],
         &["jobs", "cancel", "1"],
         &["archive"],

@@ -135,6 +135,11 @@ fn a_learned_window_is_shown_compared_and_reverted_and_two_servers_agree() {
     assert_eq!(shop.json(&["revisions", "show", "1"])["learned"], json!([window]));
     let noted = shop.ok(&["check"]).err;
     assert!(noted.contains("note: models.far-away-7b.window = 32768 was learned"), "{noted}");
+    let shown = shop.ok(&["models", "show", "far-away-7b"]).out;
+    assert_eq!(shown, "far-away-7b\n  window     32768 (learned, revision 1)\n");
+    let learned = shop.json(&["models", "show", "far-away-7b"])["learned"].clone();
+    assert_eq!(learned, json!({"window": 32768, "from": "revision 1"}));
+    assert!(shop.fails(1, &["models", "show", "far-away-8b"]).err.contains("the catalogue has no model"));
     let compared = shop.ok(&["revisions", "diff", "0", "1"]).out;
     assert_eq!(compared, "models.far-away-7b.window: not learned -> 32768\n");
 

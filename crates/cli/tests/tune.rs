@@ -75,13 +75,38 @@ fn from_few_runs_nothing_is_proposed() {
 }
 
 #[test]
+fn what_a_gateway_without_settings_recorded_is_replayed_and_decided_by_the_catalogue() {
+    let mut asked = run(0, TURNS, false);
+    asked["model"] = json!("gpt-4o-mini");
+    let shop = Shop::with_provider([reply_text("done")]);
+    shop.write("larder.toml", "");
+    let served = Served::start(&shop, &["--openai", &format!("{}/v1", shop.address())]);
+    assert_eq!(served.post("/v1/chat/completions", &asked).0, 200);
+    served.signal("TERM");
+    assert_eq!(served.end().0, Some(0));
+    let tuned = shop.json(&["policy", "tune"]);
+    assert_eq!((&tuned["runs"], &tuned["skipped"]), (&json!(1), &json!([])), "{tuned}");
+    assert_eq!((&tuned["current"]["needs"], &tuned["current"]["needs_in_view"]), (&json!(0), &json!(null)));
+    let said = shop.ok(&["policy", "tune"]).out;
+    assert!(said.contains("0 needs were found, so nothing can be said about what stays in view"), "{said}");
+    assert!(!said.contains("100.00 %"), "{said}");
+    shop.write("request.json", asked.to_string());
+    let decided = shop.json(&["policy", "request.json"]);
+    assert_eq!((&decided["outcome"], &decided["unknown_window"]), (&json!("ok"), &json!(false)), "{decided}");
+    assert!(decided["tokens"]["budget"].as_u64().unwrap() > 100_000, "{decided}");
+    // Of one that nobody knows, the window is unknown here as it is to the gateway.
+    let unknown = shop.json(&["policy", "request.json", "--model", "private-7b"]);
+    assert_eq!(unknown["unknown_window"], true, "{unknown}");
+}
+
+#[test]
 fn a_lower_cap_is_proposed_applied_and_reverted_where_nothing_is_needed() {
     let shop = recorded((0..12).map(|number| run(number, TURNS, false)), "");
     let tuned = shop.json(&["policy", "tune", "--apply"]);
     let (current, proposed) = (&tuned["current"], &tuned["proposed"]);
     let cost = |trial: &Value| trial["net_cost"].as_f64().unwrap();
     assert!(cost(proposed) < cost(current) - 0.1, "{proposed} {current}");
-    assert_eq!((&proposed["needs_in_view"], &proposed["harmless"]), (&json!(1.0), &json!(true)));
+    assert_eq!((&proposed["needs_in_view"], &proposed["harmless"]), (&json!(null), &json!(true)));
     assert_eq!(tuned["revision"], 1);
     let shown = shop.ok(&["revisions", "show", "1"]).out;
     assert!(

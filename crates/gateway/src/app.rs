@@ -237,7 +237,7 @@ impl App {
             auth: Auth::new(store.clone())?,
             stop,
             caches: RequestCaches::default(),
-            recorder: Recorder::start(store.clone(), Arc::clone(&storage))?,
+            recorder: Recorder::start(store.clone(), Arc::clone(&storage), Arc::clone(&telemetry.metrics))?,
             storage,
             admission: Admission::new(gateway.max_requests, gateway.max_body_bytes),
             exposed: !gateway.listen.ip().is_loopback(),

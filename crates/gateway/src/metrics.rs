@@ -1,6 +1,6 @@
 //! Counters and histograms of the whole gateway in the OpenMetrics text format, which Prometheus reads. Names without
 //! a prefix are those of R0-27, R3-2, R3-4 and R3-6. Labels are Larder's own words, names from the model table, and a
-//! few names confirmed by a provider or of tools that were read back from: their number is bounded.
+//! few names that the catalogue has or a provider confirmed, or of tools that were read back from: their number is bounded.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,7 +19,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry};
 
 use larder_core::policy::BudgetStatus;
-use larder_proxy::record::{Bill, Compaction, ModelShare, Rehydration, RequestRecord, RequestSummary};
+use larder_proxy::record::{
+    Bill, Compaction, ModelShare, NO_MODEL, OTHER_MODEL, Rehydration, RequestRecord, RequestSummary,
+};
 use larder_text::usage::Usage;
 
 /// The content type of the text.
@@ -28,12 +30,12 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 const MAX_MODELS: usize = 200;
 /// Maximum tools with their own label; clients choose these names.
 const MAX_TOOLS: usize = 50;
-/// Maximum models outside the table with their own label; further ones get their server's label.
+/// Maximum models outside the table with their own label.
 const MAX_UNLISTED: usize = 50;
-/// The label of all other models.
-const OTHER: &str = "other";
-/// The label where no model answered.
-const NONE: &str = "none";
+/// The label of all other models, and of other tools.
+const OTHER: &str = OTHER_MODEL;
+/// The label where no model was found for a request.
+const NONE: &str = NO_MODEL;
 
 /// Seconds, from 50 µs on.
 const SECONDS: [f64; 16] = [
@@ -102,6 +104,7 @@ pub struct Metrics {
     sessions: Counter,
     compactions_per_session: Gauge<f64, AtomicU64>,
     requests: Family<RequestLabels, Counter>,
+    records_lost: Counter,
     in_flight: Gauge,
     degraded: Gauge,
     overhead: Histogram,
@@ -191,6 +194,10 @@ impl Default for Metrics {
                 Gauge::default(),
             ),
             requests: to.add("larder_requests", "Requests that ended", Family::default()),
+            records_lost: to.counter(
+                "larder_records_lost",
+                "Records of requests that could not be stored, as with a full disk: costs and lists lack these requests",
+            ),
             in_flight: to.add("larder_requests_in_flight", "Requests being answered", Gauge::default()),
             degraded: to.add(
                 "larder_store_degraded",
@@ -243,12 +250,17 @@ impl Metrics {
         }
     }
 
-    /// Counts a request until the guard is dropped.
+    /// Counts records of requests that could not be stored.
+    pub fn lose_records(&self, records: usize) {
+        self.records_lost.inc_by(records as u64);
+    }
+
     /// Notes whether the store can write.
     pub fn set_degraded(&self, degraded: bool) {
         self.degraded.set(i64::from(degraded));
     }
 
+    /// Counts a request until the guard is dropped.
     pub(crate) fn begin(&self) -> InFlightGauge {
         self.in_flight.inc();
         InFlightGauge(self.in_flight.clone())
@@ -363,13 +375,12 @@ impl Metrics {
     /// The label of the model that answered.
     fn model(&self, head: &RequestSummary) -> String {
         let Some(model) = head.reported_model() else { return NONE.to_owned() };
-        let server = head.answered_by.as_ref().and_then(|model| model.server.as_deref());
-        if let Some(server) = server.filter(|server| *server != model) {
-            // Clients choose these names, so they do not use up the labels for the table's models.
-            let is_labelled = has_room(&self.unlisted, model, MAX_UNLISTED);
-            return if is_labelled { model.to_owned() } else { server.to_owned() };
+        let is_listed = head.answered_by.as_ref().is_some_and(|model| model.server.is_none());
+        if is_listed || model == OTHER {
+            return self.listed(model);
         }
-        self.listed(model)
+        // Clients choose these names, so they do not use up the labels for the table's models.
+        if has_room(&self.unlisted, model, MAX_UNLISTED) { model.to_owned() } else { OTHER.to_owned() }
     }
 
     /// All metrics in the text format of OpenMetrics.

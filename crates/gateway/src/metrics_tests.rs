@@ -198,17 +198,19 @@ fn client_text_never_becomes_a_label() {
 #[test]
 fn models_that_the_table_does_not_have_get_labels_once_their_provider_knows_them_and_not_without_end() {
     let metrics = Metrics::default();
-    let record = |name: &str, outcome| {
+    let record = |name: &str, is_known, outcome| {
         let mut exchange = exchange("a", 1);
         let model = exchange.summary.answered_by.as_mut().unwrap();
         (model.name, model.server) = (name.to_owned(), Some("openai".to_owned()));
+        exchange.summary.model_is_known = is_known;
         exchange.summary.outcome = outcome;
         metrics.record(&exchange, false);
     };
-    record("gpt-4o", Outcome::Ok);
-    record("gpt-typo", Outcome::UpstreamError);
+    record("gpt-4o", false, Outcome::Ok);
+    record("gpt-4o-mini", true, Outcome::UpstreamError);
+    record("gpt-typo", false, Outcome::UpstreamError);
     for number in 0..MAX_UNLISTED + 9 {
-        record(&format!("model-{number}"), Outcome::Ok);
+        record(&format!("model-{number}"), false, Outcome::Ok);
     }
     let text = metrics.text().unwrap();
     let requests = |model: &str, outcome: &str| {
@@ -218,8 +220,9 @@ fn models_that_the_table_does_not_have_get_labels_once_their_provider_knows_them
         )
     };
     assert_eq!(requests("gpt-4o", "ok"), 1.0);
-    assert_eq!(requests("openai", "upstream_error"), 1.0);
-    assert_eq!(requests("openai", "ok"), 10.0, "the rest, and gpt-4o has taken one place");
+    assert_eq!(requests("gpt-4o-mini", "upstream_error"), 1.0);
+    assert_eq!(requests("other", "upstream_error"), 1.0);
+    assert_eq!(requests("other", "ok"), 11.0, "the rest, and two places were taken");
     assert!(!text.contains("gpt-typo"));
 }
 

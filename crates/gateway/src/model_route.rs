@@ -28,6 +28,8 @@ const NOWHERE: &str = "http://localhost";
 pub struct Route {
     /// The model, for records.
     pub model: AnsweredBy,
+    /// Whether the table, the catalogue or a setting has the model by exactly this name, so that reports may repeat it.
+    pub is_known: bool,
     /// The server that it is sent to.
     pub target: Arc<UpstreamTarget>,
     /// Counts tokens as the model does.
@@ -67,6 +69,8 @@ pub struct Routes {
     ids: BTreeMap<String, Vec<String>>,
     /// Servers for all models outside the table.
     others: Vec<(Provider, Arc<UpstreamTarget>)>,
+    /// What stands for the servers that no setting names, where nothing is sent.
+    unset: Vec<(Provider, Arc<UpstreamTarget>)>,
     max_output: usize,
 }
 
@@ -88,7 +92,8 @@ impl Routes {
         Self::settled(config, gateway, engine, &|_, target| target)
     }
 
-    /// The routes for deciding only. Nothing is sent, so a server without a key will do.
+    /// The routes for deciding only. Nothing is sent, so a server without a key will do, and so will none: `larder serve`
+    /// may have been given one that the settings do not name.
     ///
     /// # Errors
     /// When the policy contradicts itself; in words.
@@ -96,7 +101,17 @@ impl Routes {
         let nowhere = |provider: Provider| {
             engine.models.upstream(&Upstream { provider, base_url: NOWHERE.to_owned(), key: None })
         };
-        Self::settled(config, gateway, engine, &|provider, target| target.or_else(|_| nowhere(provider)))
+        let mut routes = Self::settled(config, gateway, engine, &|provider, target| {
+            target.or_else(|_| nowhere(provider))
+        })?;
+        let takes_requests = |provider: &Provider| {
+            provider.info().server.is_some_and(|server| server.gateway_format.is_some())
+        };
+        for provider in Provider::ALL.into_iter().filter(takes_requests) {
+            let target = nowhere(provider).map_err(|error| error.to_string())?;
+            routes.unset.push((provider, Arc::new(target)));
+        }
+        Ok(routes)
     }
 
     fn settled(
@@ -124,7 +139,8 @@ impl Routes {
             let target = target.map_err(|error| error.to_string())?;
             others.push((upstream.provider, Arc::new(target)));
         }
-        Ok(Self { settings, models, ids, others, max_output: gateway.default_max_output })
+        let max_output = gateway.default_max_output;
+        Ok(Self { settings, models, ids, others, unset: Vec::new(), max_output })
     }
 
     /// The route of a request for `model`.
@@ -144,10 +160,13 @@ impl Routes {
         if let Some(target) = self.other(wanted) {
             return Ok(self.other_model(model, target, engine));
         }
-        Err(match named.first().and_then(|name| Some((name, self.models.get(*name)?))) {
-            Some((name, known)) => RequestError::wrong_wire(name, known.spec.provider),
-            None => RequestError::unknown_model(model, wanted),
-        })
+        if let Some((name, known)) = named.first().and_then(|name| Some((name, self.models.get(*name)?))) {
+            return Err(RequestError::wrong_wire(name, known.spec.provider));
+        }
+        match self.unset.iter().find(|(provider, _)| *provider == wanted) {
+            Some((_, target)) => Ok(self.other_model(model, Arc::clone(target), engine)),
+            None => Err(RequestError::unknown_model(model, wanted)),
+        }
     }
 
     /// The server for models outside the table, which also gets the requests that name no model.
@@ -215,6 +234,7 @@ impl Routes {
                 server: None,
                 provider: spec.provider,
             },
+            is_known: true,
             target,
             counter: engine.counter(spec),
             policy: policy.clone(),
@@ -245,6 +265,7 @@ impl Routes {
                 server: Some(target.name().to_owned()),
                 provider: target.provider(),
             },
+            is_known: engine.models.table().catalogue().has(model),
             target,
             counter: engine.counter_of_id(model),
             policy: ContextBudgetPolicy::from_settings(&self.settings, &profile),

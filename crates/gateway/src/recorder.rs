@@ -15,6 +15,7 @@ use larder_text::pointer::PointerId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::BudgetReservation;
+use crate::metrics::Metrics;
 use crate::revisions;
 use crate::storage_health::{StorageHealth, StoredFor};
 use crate::transcript::TranscriptEntry;
@@ -112,13 +113,14 @@ struct Queued<T> {
 impl Queued<Ending> {
     /// What the request leaves behind. A panic while it is completed costs this request its record, and no other: the
     /// thread that writes is the only one.
-    fn end(self) -> Option<Queued<RecordJob>> {
+    fn end(self, metrics: &Metrics) -> Option<Queued<RecordJob>> {
         let job = match self.job {
             Ending::Finished(job) => *job,
             Ending::Abandoned(end) => match catch_unwind(AssertUnwindSafe(end)) {
                 Ok(job) => job,
                 Err(_) => {
                     tracing::error!("an abandoned request could not be completed; its record is lost");
+                    metrics.lose_records(1);
                     return None;
                 }
             },
@@ -133,6 +135,16 @@ pub struct Recorder {
     room: Arc<Semaphore>,
     thread: Mutex<Option<JoinHandle<()>>>,
     pending: AllPending,
+    metrics: Arc<Metrics>,
+}
+
+/// What the thread writes with.
+struct RecordWriter {
+    store: Store,
+    health: Arc<StorageHealth>,
+    metrics: Arc<Metrics>,
+    /// The pause before another attempt.
+    pause: Duration,
 }
 
 impl Recorder {
@@ -140,16 +152,17 @@ impl Recorder {
     ///
     /// # Errors
     /// If the system cannot start a thread.
-    pub fn start(store: Store, health: Arc<StorageHealth>) -> std::io::Result<Self> {
+    pub fn start(store: Store, health: Arc<StorageHealth>, metrics: Arc<Metrics>) -> std::io::Result<Self> {
         let (queue, jobs) = mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("recorder".to_owned())
-            .spawn(move || write_all(&store, &health, &jobs))?;
+        let writer = RecordWriter { store, health, metrics: Arc::clone(&metrics), pause: PAUSE };
+        let thread =
+            std::thread::Builder::new().name("recorder".to_owned()).spawn(move || writer.write_all(&jobs))?;
         Ok(Self {
             queue: Mutex::new(Some(queue)),
             room: Arc::new(Semaphore::new(MAX_KIB as usize)),
             thread: Mutex::new(Some(thread)),
             pending: AllPending::default(),
+            metrics,
         })
     }
 
@@ -203,7 +216,9 @@ impl Recorder {
         if let Some(queued) = refused {
             tracing::error!("a record arrived after the last one was written and is lost");
             // Metrics and logs count the request all the same.
-            let _ = queued.end();
+            if queued.end(&self.metrics).is_some() {
+                self.metrics.lose_records(1);
+            }
         }
     }
 
@@ -231,19 +246,64 @@ fn kib(entries: usize, bytes: usize) -> u32 {
     kib.saturating_add(RECORD_KIB).min(MAX_KIB)
 }
 
-fn write_all(store: &Store, health: &StorageHealth, jobs: &mpsc::Receiver<Queued<Ending>>) {
-    let (mut more_waits, mut linger) = (false, LINGER);
-    while let Ok(first) = jobs.recv() {
-        let mut batch: Vec<_> = first.end().into_iter().collect();
-        // While it sleeps, this thread is not woken for every record that arrives. Once records arrive faster than one
-        // batch per pause, requests would soon wait for room in the queue.
-        if !more_waits {
-            std::thread::sleep(linger);
+impl RecordWriter {
+    fn write_all(&self, jobs: &mpsc::Receiver<Queued<Ending>>) {
+        let (mut more_waits, mut linger) = (false, LINGER);
+        while let Ok(first) = jobs.recv() {
+            let mut batch: Vec<_> = first.end(&self.metrics).into_iter().collect();
+            // While it sleeps, this thread is not woken for every record that arrives. Once records arrive faster than one
+            // batch per pause, requests would soon wait for room in the queue.
+            if !more_waits {
+                std::thread::sleep(linger);
+            }
+            batch.extend(jobs.try_iter().take(BATCH - 1).filter_map(|queued| queued.end(&self.metrics)));
+            more_waits = batch.len() == BATCH;
+            linger = next_linger(linger, batch.len());
+            self.write(batch);
         }
-        batch.extend(jobs.try_iter().take(BATCH - 1).filter_map(Queued::end));
-        more_waits = batch.len() == BATCH;
-        linger = next_linger(linger, batch.len());
-        write(store, health, batch);
+    }
+
+    fn write(&self, mut batch: Vec<Queued<RecordJob>>) {
+        let store = &self.store;
+        append_transcripts(store, &mut batch);
+        for Queued { job, .. } in &mut batch {
+            if let Some(observation) = job.observation.take() {
+                observation.keep(store);
+            }
+            if let Some(settlement) = job.settlement.take() {
+                settlement.settle();
+            }
+        }
+        let texts: Vec<String> = batch
+            .iter()
+            .map(|queued| serde_json::to_string(&queued.job.record).unwrap_or_default())
+            .collect();
+        let names: Vec<Vec<&str>> = batch
+            .iter()
+            .map(|Queued { job, .. }| job.originals.iter().map(PointerId::name).collect())
+            .collect();
+        let rows: Vec<(&UserStore, NewExchange<'_>)> = batch
+            .iter()
+            .zip(texts.iter().zip(&names))
+            .map(|(Queued { job, .. }, (text, used))| {
+                (&job.store, NewExchange { used, ..row(&job.record, text) })
+            })
+            .collect();
+        for attempt in 1..=TRIES {
+            let recorded = store.record_exchanges(&rows);
+            self.health.note(StoredFor::Records, &recorded);
+            match recorded {
+                Ok(_) => return,
+                Err(error) if attempt == TRIES => {
+                    tracing::error!(%error, records = rows.len(), "records of requests are lost");
+                    self.metrics.lose_records(rows.len());
+                }
+                Err(error) => {
+                    tracing::warn!(%error, attempt, "records of requests could not be written; trying again");
+                    std::thread::sleep(self.pause);
+                }
+            }
+        }
     }
 }
 
@@ -287,43 +347,6 @@ impl Settlement {
     }
 }
 
-fn write(store: &Store, health: &StorageHealth, mut batch: Vec<Queued<RecordJob>>) {
-    append_transcripts(store, &mut batch);
-    for Queued { job, .. } in &mut batch {
-        if let Some(observation) = job.observation.take() {
-            observation.keep(store);
-        }
-        if let Some(settlement) = job.settlement.take() {
-            settlement.settle();
-        }
-    }
-    let texts: Vec<String> =
-        batch.iter().map(|queued| serde_json::to_string(&queued.job.record).unwrap_or_default()).collect();
-    let names: Vec<Vec<&str>> =
-        batch.iter().map(|Queued { job, .. }| job.originals.iter().map(PointerId::name).collect()).collect();
-    let rows: Vec<(&UserStore, NewExchange<'_>)> = batch
-        .iter()
-        .zip(texts.iter().zip(&names))
-        .map(|(Queued { job, .. }, (text, used))| {
-            (&job.store, NewExchange { used, ..row(&job.record, text) })
-        })
-        .collect();
-    for attempt in 1..=TRIES {
-        let recorded = store.record_exchanges(&rows);
-        health.note(StoredFor::Records, &recorded);
-        match recorded {
-            Ok(_) => return,
-            Err(error) if attempt == TRIES => {
-                tracing::error!(%error, records = rows.len(), "records of requests are lost");
-            }
-            Err(error) => {
-                tracing::warn!(%error, attempt, "records of requests could not be written; trying again");
-                std::thread::sleep(PAUSE);
-            }
-        }
-    }
-}
-
 /// A record as stored; `json` is the record as JSON.
 pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
     let summary = &record.summary;
@@ -334,9 +357,9 @@ pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
         id: &summary.id,
         session: summary.session.as_deref(),
         time: summary.time,
-        // Costs are grouped by this: client-chosen names must not add rows without end.
-        model: summary.reported_model().unwrap_or(&summary.model),
-        recipe: summary.recipe.as_deref(),
+        // Costs are grouped by these: client-chosen names must not add rows without end.
+        model: summary.booked_model(),
+        recipe: summary.booked_recipe(),
         status: summary.status,
         tokens_in: usage.input,
         tokens_out: usage.output,
@@ -373,7 +396,7 @@ mod tests {
     fn an_abandoned_request_is_recorded_and_one_that_panics_costs_no_other_its_record() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
-        let recorder = Recorder::start(store.clone(), Arc::default()).unwrap();
+        let recorder = Recorder::start(store.clone(), Arc::default(), Arc::default()).unwrap();
         let (before, after) = (job(&store, "before"), job(&store, "after"));
         recorder.record_abandoned(RECORD_KIB, None, Box::new(move || before));
         recorder.record_abandoned(RECORD_KIB, None, Box::new(|| panic!("a fault in completing a record")));
@@ -387,7 +410,7 @@ mod tests {
     fn without_room_in_the_queue_an_abandoned_request_keeps_its_place_until_it_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
-        let recorder = Recorder::start(store.clone(), Arc::default()).unwrap();
+        let recorder = Recorder::start(store.clone(), Arc::default(), Arc::default()).unwrap();
         let _full = Arc::clone(&recorder.room).try_acquire_many_owned(MAX_KIB).unwrap();
         let places = Arc::new(Semaphore::new(1));
         let place = Arc::clone(&places).try_acquire_owned().unwrap();
@@ -407,7 +430,7 @@ mod tests {
     fn a_request_that_is_abandoned_after_the_last_record_is_still_completed() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
-        let recorder = Recorder::start(store.clone(), Arc::default()).unwrap();
+        let recorder = Recorder::start(store.clone(), Arc::default(), Arc::default()).unwrap();
         recorder.finish();
         let (job, (ended, was_ended)) = (job(&store, "late"), mpsc::channel());
         let end = move || {
@@ -416,6 +439,35 @@ mod tests {
         };
         recorder.record_abandoned(RECORD_KIB, None, Box::new(end));
         assert!(was_ended.try_recv().is_ok());
+        assert_eq!(lost(&recorder.metrics), 1);
+    }
+
+    fn lost(metrics: &Metrics) -> u64 {
+        let text = metrics.text().unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("larder_records_lost_total "));
+        line.unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn records_that_the_store_never_takes_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("home"), StoreOptions::default()).unwrap();
+        let index = rusqlite::Connection::open(dir.path().join("home/index.sqlite")).unwrap();
+        let full = "CREATE TRIGGER full BEFORE INSERT ON exchanges BEGIN SELECT raise(ABORT, 'full'); END";
+        index.execute_batch(full).unwrap();
+        let metrics = Arc::<Metrics>::default();
+        let writer = RecordWriter {
+            store: store.clone(),
+            health: Arc::default(),
+            metrics: Arc::clone(&metrics),
+            pause: Duration::ZERO,
+        };
+        let queued = |id: &str| Queued { job: job(&store, id), permit: None };
+        writer.write(vec![queued("one"), queued("two")]);
+        assert_eq!(lost(&metrics), 2);
+        index.execute_batch("DROP TRIGGER full").unwrap();
+        writer.write(vec![queued("three")]);
+        assert_eq!(lost(&metrics), 2);
     }
 
     #[test]

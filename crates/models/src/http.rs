@@ -1,6 +1,7 @@
 //! The one HTTP client (R4-1.1): certificates, proxies, limits, and the classification of broken connections. Knows
 //! no provider's wire format.
 
+use std::error::Error as _;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -94,8 +95,8 @@ impl HttpEndpoint {
         extra: &[(&'static str, &str)],
     ) -> Result<Self, ModelError> {
         let wrong = |detail: String| ModelError::NotConfigured { provider: name.to_owned(), detail };
-        let mut base = address(base_url)
-            .ok_or_else(|| wrong(format!("base_url `{base_url}` is not an http or https address")))?;
+        let mut base =
+            address(base_url).ok_or_else(|| wrong("base_url is not an http or https address".to_owned()))?;
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
@@ -225,16 +226,83 @@ impl HttpEndpoint {
         ProviderFailure::from_event(error, self.secret.as_ref()).into_error(&self.name)
     }
 
-    /// What a failure to send or to read means.
+    /// What a failure to send or to read means. Callers may pass the error on to clients, who may not learn the address
+    /// of the server: the log alone has it.
     pub fn broken(&self, error: &reqwest::Error) -> ModelError {
-        let detail = printable(&chain(error), self.secret.as_ref());
         let provider = self.name.clone();
+        let cause = printable(&chain(error), self.secret.as_ref());
+        tracing::warn!(server = provider, cause, "connection_failed");
+        let detail = ConnectionFault::of(error).as_str().to_owned();
         if error.is_connect() {
             ModelError::Unreachable { provider, detail }
         } else if error.is_builder() {
             ModelError::NotConfigured { provider, detail }
         } else {
             ModelError::Protocol { provider, detail }
+        }
+    }
+}
+
+/// Why a connection failed, without names and addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ConnectionFault {
+    Refused,
+    NoHost,
+    NoRoute,
+    TimedOut,
+    Broken,
+    Tls,
+    Unsendable,
+    Other,
+}
+
+impl ConnectionFault {
+    fn of(error: &reqwest::Error) -> Self {
+        if error.is_timeout() {
+            return Self::TimedOut;
+        }
+        if error.is_builder() {
+            return Self::Unsendable;
+        }
+        let causes = std::iter::successors(error.source(), |cause| (**cause).source());
+        let found = causes.filter_map(|cause| match cause.downcast_ref::<std::io::Error>() {
+            Some(error) => Self::of_io(error),
+            None if cause.is::<rustls::Error>() => Some(Self::Tls),
+            // The resolver's error has no public type.
+            None if cause.to_string() == "dns error" => Some(Self::NoHost),
+            None => None,
+        });
+        // The innermost cause says most. A connection that is closed in the middle of a message has none.
+        found.last().unwrap_or(if error.is_connect() { Self::Other } else { Self::Broken })
+    }
+
+    fn of_io(error: &std::io::Error) -> Option<Self> {
+        use std::io::ErrorKind;
+        if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+            return Some(Self::Tls);
+        }
+        match error.kind() {
+            ErrorKind::ConnectionRefused => Some(Self::Refused),
+            ErrorKind::TimedOut => Some(Self::TimedOut),
+            ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => Some(Self::NoRoute),
+            ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof => Some(Self::Broken),
+            _ => None,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refused => "connection refused",
+            Self::NoHost => "no such host",
+            Self::NoRoute => "no route to the host",
+            Self::TimedOut => "timed out",
+            Self::Broken => "the connection broke",
+            Self::Tls => "no secure connection, as when a certificate is not trusted",
+            Self::Unsendable => "the request cannot be written as HTTP",
+            Self::Other => "no connection",
         }
     }
 }

@@ -16,7 +16,7 @@ use larder_text::usage::Usage;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use self::answered::{AnsweredBy, ModelShare};
+pub use self::answered::{AnsweredBy, ModelShare, NO_MODEL, OTHER_MODEL};
 pub use self::endpoint::Endpoint;
 
 /// Maximum bytes of names that clients choose.
@@ -67,6 +67,10 @@ pub struct RequestSummary {
     pub model: String,
     /// The model that answered; `None` if none did.
     pub answered_by: Option<AnsweredBy>,
+    /// Whether the model is one of the table, of the catalogue or of this gateway's recipes and conversation types, or its
+    /// provider confirmed it. Any other name is the client's text: reports that group by model do not repeat it.
+    #[serde(default)]
+    pub model_is_known: bool,
     /// The recipe it ran (`category/name`), for `model: "recipe/…"`.
     pub recipe: Option<String>,
     /// The record of that run.
@@ -405,6 +409,7 @@ impl RequestRecord {
             route: None,
             model: String::new(),
             answered_by: None,
+            model_is_known: false,
             recipe: None,
             run: None,
             stream: false,

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop and say why")]
 
 use larder_proxy::record::{
-    ByRendition, MAX_NAME_BYTES, Outcome, RequestRecord, RequestSummary, cut_name, saved,
+    ByRendition, MAX_NAME_BYTES, NO_MODEL, OTHER_MODEL, Outcome, RequestRecord, RequestSummary, cut_name,
+    saved,
 };
 use larder_testkit::records as fake;
 use larder_text::price::Usd;
@@ -49,17 +50,31 @@ fn savings_may_be_negative_and_names_are_cut_at_characters() {
 }
 
 #[test]
-fn a_model_outside_the_table_is_named_once_its_provider_confirms_it() {
+fn a_model_outside_the_table_is_named_where_it_is_known_or_its_provider_confirmed_it() {
     let mut head = fake::exchange("a", 1).summary;
-    assert_eq!(head.reported_model(), Some("main"));
+    assert_eq!((head.reported_model(), head.booked_model()), (Some("main"), "main"));
     let model = head.answered_by.as_mut().unwrap();
     (model.name, model.server) = ("gpt-4o".to_owned(), Some("openai".to_owned()));
-    assert_eq!(head.reported_model(), Some("gpt-4o"));
     head.outcome = Outcome::UpstreamError;
-    assert_eq!(head.reported_model(), Some("openai"));
+    assert_eq!((head.reported_model(), head.booked_model()), (Some("gpt-4o"), "gpt-4o"));
+    head.model_is_known = false;
+    assert_eq!((head.reported_model(), head.booked_model()), (Some(OTHER_MODEL), OTHER_MODEL));
     head.outcome = Outcome::Ok;
+    assert_eq!(head.reported_model(), Some("gpt-4o"));
     head.answered_by.as_mut().unwrap().name = "a word\nof the client's".to_owned();
-    assert_eq!(head.reported_model(), Some("openai"));
-    head.answered_by = None;
+    assert_eq!((head.reported_model(), head.booked_model()), (Some(OTHER_MODEL), OTHER_MODEL));
+}
+
+#[test]
+fn a_request_without_a_model_is_booked_under_its_own_name_only_where_that_is_known() {
+    let mut head = fake::exchange("a", 1).summary;
+    (head.answered_by, head.model, head.recipe) =
+        (None, "recipe/chat/typo".to_owned(), Some("chat/typo".to_owned()));
+    (head.outcome, head.model_is_known) = (Outcome::Invalid, false);
     assert_eq!(head.reported_model(), None);
+    assert_eq!((head.booked_model(), head.booked_recipe()), (OTHER_MODEL, Some(OTHER_MODEL)));
+    head.model_is_known = true;
+    assert_eq!((head.booked_model(), head.booked_recipe()), ("recipe/chat/typo", Some("chat/typo")));
+    head.model = String::new();
+    assert_eq!(head.booked_model(), NO_MODEL);
 }

@@ -51,6 +51,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
             server: None,
             provider: Provider::OpenAi,
         }),
+        model_is_known: true,
         recipe: None,
         run: None,
         stream: true,

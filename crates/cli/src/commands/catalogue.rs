@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use larder_engine::config::{catalogue_file, home_setting, install_catalogue, remove_catalogue};
+use larder_engine::config::{
+    SettingOrigin, catalogue_file, home_setting, install_catalogue, remove_catalogue, window_key,
+};
 use larder_models::catalogue::{Catalogue, Entry, LimitRule, PriceTier, Source};
 use larder_models::table::ModelSpec;
 use larder_store::{Clock, SystemClock};
@@ -91,6 +93,9 @@ pub fn show(context: &CommandContext, id: &str) -> Result<(), CliError> {
     let Some(entry) = catalogue.find(asked) else {
         let near = suggestion(catalogue.nearest(asked));
         let Some(spec) = own else {
+            if let Some((window, origin)) = learned(context, asked)? {
+                return show_learned(context, asked, &window, &origin);
+            }
             return Err(CliError::Fixable(format!("the catalogue has no model {asked:?}{near}")));
         };
         output::say(&format!(
@@ -108,6 +113,35 @@ pub fn show(context: &CommandContext, id: &str) -> Result<(), CliError> {
         Format::Json => output::json(&described(asked, &entry, catalogue.source(), &settings)),
         Format::Plain => text(asked, &entry, catalogue.source(), &settings),
     }
+}
+
+/// The window of a model that was learned from its provider, and the revision that has it.
+fn learned(context: &CommandContext, id: &str) -> Result<Option<(String, SettingOrigin)>, CliError> {
+    let (config, _) = context.learned()?;
+    if config.learned_window(id).is_none() {
+        return Ok(None);
+    }
+    let key = window_key(id);
+    let setting = config.settings().into_iter().find(|setting| setting.key == key);
+    Ok(setting.map(|setting| (setting.value, setting.origin)))
+}
+
+/// Prints what is known of a model that is in no table.
+fn show_learned(
+    context: &CommandContext,
+    id: &str,
+    window: &str,
+    origin: &SettingOrigin,
+) -> Result<(), CliError> {
+    if context.global.format == Format::Json {
+        let tokens: Option<u64> = window.parse().ok();
+        return output::json(&json!({
+            "asked": id, "settings": [], "learned": {"window": tokens, "from": origin.to_string()},
+        }));
+    }
+    output::say(&format!("the catalogue does not have {id:?}; its provider named its window"));
+    output::line(id)?;
+    output::line(&format!("  window     {window} (learned, {origin})"))
 }
 
 fn of_settings(name: &str, spec: &ModelSpec) -> String {

@@ -20,10 +20,10 @@ const NEXT: [&str; 2] = [
 ];
 
 pub async fn run(context: &CommandContext, command: Option<KeysCommand>) -> Result<(), CliError> {
-    let user = context.store()?;
     match command {
-        None => list(context, user.store()),
+        None => list(context, &context.store_to_read()?),
         Some(KeysCommand::Create { label, tokens_per_day, usd_per_day, operator, yes }) => {
+            let user = context.store()?;
             agree(context, user.store(), yes).await?;
             let limits = KeyLimits { tokens_per_day, picos_per_day: usd_per_day.map(Usd::picos) };
             let create = if operator { create_operator_key } else { create_key };
@@ -42,7 +42,7 @@ pub async fn run(context: &CommandContext, command: Option<KeysCommand>) -> Resu
         }
         Some(KeysCommand::Revoke { id }) => {
             let id = id.parse().map_err(|error| CliError::Usage(format!("{id:?}: {error}")))?;
-            let record = user.store().keys().revoke(&id)?;
+            let record = context.whole_store()?.keys().revoke(&id)?;
             if context.global.format == Format::Json {
                 return output::json(&describe(&record));
             }

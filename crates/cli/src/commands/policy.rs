@@ -55,7 +55,7 @@ pub fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, CliE
 
 fn show(context: &CommandContext, only: Option<&str>) -> Result<ExitCode, CliError> {
     let (config, _) = context.learned()?;
-    let all = inspect::budgets(&config, &context.engine()?).map_err(CliError::Fixable)?;
+    let all = inspect::budgets(&config, &context.engine_to_read()?).map_err(CliError::Fixable)?;
     let wanted = |model: &ModelBudget| only.is_none_or(|only| only == model.name || only == model.id);
     let shown: Vec<Budget> =
         all.iter().filter(|model| wanted(model)).map(|model| explained(&config, model)).collect();
@@ -128,10 +128,10 @@ fn explained(config: &Config, model: &ModelBudget) -> Budget {
 
 fn decide(context: &CommandContext, args: &PolicyArgs, request: &Path) -> Result<ExitCode, CliError> {
     let body = files::read_text(request)?;
-    let store = context.whole_store()?;
+    let engine = context.engine_to_read()?;
     let endpoint = Endpoint::Generate(args.wire.into());
     let asked = InspectRequest { endpoint, model: args.model.as_deref(), body: &body };
-    let exchange = inspect::inspect_by(&context.config, &context.engine()?, &store, asked)
+    let exchange = inspect::inspect_by(&context.config, &engine, engine.store.store(), asked)
         .map_err(|words| CliError::Fixable(format!("{}: {words}", request.display())))?;
     match context.global.format {
         Format::Json => output::json(&exchange)?,

@@ -15,7 +15,12 @@ impl Config {
     /// environment.
     pub(super) fn check_policy(&self) -> Result<(), ConfigError> {
         let mut problems = Vec::new();
-        for problem in self.context_policy().problems() {
+        let policy = self.context_policy();
+        let illegal = policy.problems().into_iter().map(|problem| {
+            let words = format!("policy.{} cannot be {}", problem.name, problem.value);
+            (problem, words)
+        });
+        for (problem, message) in illegal.chain(misplaced_stars(&policy)) {
             let key = key_of(&problem);
             let InvalidSetting { name, value, help } = problem;
             let entry = format!("policy.{name}");
@@ -39,12 +44,29 @@ impl Config {
                 file: self.path.clone(),
                 line,
                 column,
-                message: format!("{entry} cannot be {value}"),
+                message,
                 help,
             });
         }
         if problems.is_empty() { Ok(()) } else { Err(ConfigError::Problems(problems)) }
     }
+}
+
+/// Names of tools with a `*` in another place than at their end, where it stands for nothing: no tool has such a name, so
+/// they would be without effect.
+fn misplaced_stars(policy: &PolicySettings) -> impl Iterator<Item = (InvalidSetting, String)> {
+    let is_misplaced = |name: &&String| name.strip_suffix('*').unwrap_or(name).contains('*');
+    let capped = policy.tool_caps.keys().map(|name| (name, format!("tool_caps.{name}")));
+    let left_alone = policy.opt_out_tools.iter().map(|name| (name, "opt_out_tools".to_owned()));
+    capped.chain(left_alone).filter(move |(name, _)| is_misplaced(name)).map(|(name, setting)| {
+        let start = name.split('*').next().unwrap_or_default();
+        let help = format!(
+            "a `*` stands for any ending, so it can only be the last character: write `{start}*`, or the whole names"
+        );
+        let key = setting.split('.').next().unwrap_or_default();
+        let message = format!("policy.{key}: the name `{name}` covers no tool");
+        (InvalidSetting { name: setting, value: name.clone(), help }, message)
+    })
 }
 
 /// The key of the setting that a problem is in.

@@ -61,6 +61,35 @@ fn caps_of_tools_are_a_table_with_a_place_for_each() {
 }
 
 #[test]
+fn a_star_that_is_not_at_the_end_of_the_name_of_a_tool_is_reported_at_its_place() {
+    for (text, line, words) in [
+        (
+            "[policy.tool_caps]\nread = 200\n\"x*y\" = 500\n",
+            "3:1",
+            "policy.tool_caps: the name `x*y` covers no tool",
+        ),
+        (
+            "[policy]\ntool_caps = { \"*_log\" = 500 }\n",
+            "2:15",
+            "policy.tool_caps: the name `*_log` covers no tool",
+        ),
+        (
+            "[policy]\nopt_out_tools = [\"a*b*\"]\n",
+            "2:1",
+            "policy.opt_out_tools: the name `a*b*` covers no tool",
+        ),
+    ] {
+        let said = resolve(text, &|_| None).unwrap_err().to_string();
+        assert!(said.contains(words) && said.contains(&format!("larder.toml:{line}\n")), "{said}");
+        assert!(said.contains("help: a `*` stands for any ending"), "{said}");
+    }
+    assert!(resolve("[policy.tool_caps]\n\"x*\" = 500\n\"*\" = 900\n", &|_| None).is_ok());
+    let env = |name: &str| (name == "LARDER_TOOL_CAPS").then(|| "x*y=500".to_owned());
+    let words = resolve("", &env).unwrap_err().to_string();
+    assert!(words.starts_with("$LARDER_TOOL_CAPS is \"x*y\", which policy.tool_caps cannot be"), "{words}");
+}
+
+#[test]
 fn a_file_that_is_not_toml_is_reported_without_an_empty_help() {
     for text in ["[policy\n", "[ask]\nmax_calls = 1\nmax_calls = 2\n"] {
         let words = resolve(text, &|_| None).unwrap_err().to_string();

@@ -1,13 +1,17 @@
 //! What a call takes from the budget of its caller's key: reserved before, settled after. Knows no wire format.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use larder_engine::executor::ModelSet;
 use larder_models::price::Usd;
-use larder_store::{DaySpend, Reservation, ReserveOutcome, Shortage, Spend, Store, StoreError};
+use larder_store::{DaySpend, KeyId, Reservation, ReserveOutcome, Shortage, Spend, Store, StoreError};
 
 use super::{Auth, AuthError, Caller, lock};
+
+/// How long a reservation waits for calls that have ended to be settled. That takes some 50 ms, unless the store is stuck.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The reservation of a call. If it is dropped, all of it counts as used, which requires a write to the store: the
 /// owner does not know what the upstream bills.
@@ -21,20 +25,85 @@ pub struct BudgetReservation {
     open: Arc<OpenReservations>,
 }
 
-/// Reservations of calls in progress, by id.
-pub(super) type OpenReservations = Mutex<BTreeSet<i64>>;
+/// Reservations that are not settled.
+#[derive(Debug, Default)]
+pub(super) struct OpenReservations {
+    held: Mutex<BTreeMap<i64, HeldFor>>,
+    settled: Condvar,
+}
+
+/// What a reservation is held for.
+#[derive(Debug)]
+struct HeldFor {
+    key: KeyId,
+    /// Whether the call has ended, so that what it used is about to be charged.
+    has_ended: bool,
+}
+
+impl OpenReservations {
+    fn insert(&self, id: i64, key: KeyId) {
+        lock(&self.held).insert(id, HeldFor { key, has_ended: false });
+    }
+
+    fn remove(&self, id: i64) {
+        lock(&self.held).remove(&id);
+        self.settled.notify_all();
+    }
+
+    fn mark_ended(&self, id: i64) {
+        if let Some(held) = lock(&self.held).get_mut(&id) {
+            held.has_ended = true;
+        }
+    }
+
+    fn ids(&self) -> Vec<i64> {
+        lock(&self.held).keys().copied().collect()
+    }
+
+    /// Waits until the calls of this key that have ended are settled, for as long as [`LONGEST_WAIT`].
+    fn wait_for_ended(&self, key: &KeyId) {
+        let held = lock(&self.held);
+        let ended = held.iter().filter(|(_, held)| held.has_ended && held.key == *key);
+        let ended: Vec<i64> = ended.map(|(id, _)| *id).collect();
+        let is_open = |held: &mut BTreeMap<i64, HeldFor>| {
+            // The store gives ids out again.
+            ended.iter().any(|id| held.get(id).is_some_and(|held| held.has_ended))
+        };
+        drop(self.settled.wait_timeout_while(held, LONGEST_WAIT, is_open));
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        lock(&self.held).is_empty()
+    }
+}
 
 impl Auth {
     /// Reserves the maximum that a call may use, prompt and reply tokens together, or reports what is left and when
     /// the budget resets. Free for callers without limits; otherwise blocks for a write to the store.
+    ///
+    /// What a call used is charged a moment after its client has the reply. A client that asks one request after the
+    /// other is not refused for that: only a call that is still in progress may stand in the way of the next one.
     pub fn reserve(&self, caller: &Caller, tokens: u64, cost: Usd) -> Result<BudgetReservation, AuthError> {
-        let (store, open) = (self.store.clone(), Arc::clone(&self.open));
         let Some(key) = caller.key.as_ref().filter(|_| !caller.limits.is_unlimited()) else {
+            let (store, open) = (self.store.clone(), Arc::clone(&self.open));
             return Ok(BudgetReservation { store, reservation: None, open });
         };
-        match store.keys().reserve(key, Spend { tokens, picos: cost.picos() }) {
+        let asked = Spend { tokens, picos: cost.picos() };
+        match self.try_reserve(key, asked) {
+            Err(AuthError::OverLimit(shortage)) if shortage.passes() => {
+                self.open.wait_for_ended(key);
+                self.try_reserve(key, asked)
+            }
+            reserved => reserved,
+        }
+    }
+
+    fn try_reserve(&self, key: &KeyId, asked: Spend) -> Result<BudgetReservation, AuthError> {
+        let (store, open) = (self.store.clone(), Arc::clone(&self.open));
+        match store.keys().reserve(key, asked) {
             Ok(ReserveOutcome::Held(reservation)) => {
-                lock(&open).insert(reservation.id());
+                open.insert(reservation.id(), key.clone());
                 Ok(BudgetReservation { store, reservation: Some(reservation), open })
             }
             Ok(ReserveOutcome::Refused(shortage)) => Err(AuthError::OverLimit(shortage)),
@@ -70,7 +139,7 @@ impl Auth {
     /// Extends the reservations of calls in progress, however long they take; must be called more often than
     /// reservations expire. Blocks.
     pub fn renew(&self) -> Result<(), StoreError> {
-        let open: Vec<i64> = lock(&self.open).iter().copied().collect();
+        let open = self.open.ids();
         if open.is_empty() { Ok(()) } else { self.store.keys().renew(&open) }
     }
 
@@ -84,6 +153,13 @@ impl Auth {
 }
 
 impl BudgetReservation {
+    /// The call has ended, and what it used will be charged soon.
+    pub fn mark_ended(&self) {
+        if let Some(reservation) = &self.reservation {
+            self.open.mark_ended(reservation.id());
+        }
+    }
+
     /// Charges what the call used, more or less than was reserved. If that cannot be written, the full reservation
     /// counts.
     pub fn settle(mut self, tokens: u64, cost: Usd) -> Result<(), StoreError> {
@@ -108,7 +184,7 @@ impl BudgetReservation {
     fn count(&mut self, used: Spend) -> Result<(), StoreError> {
         if let Some(reservation) = &self.reservation {
             self.store.keys().settle(reservation, used)?;
-            lock(&self.open).remove(&reservation.id());
+            self.open.remove(reservation.id());
         }
         self.reservation = None;
         Ok(())
@@ -123,12 +199,10 @@ fn log_unsettled(settled: Result<(), StoreError>) {
 
 impl Drop for BudgetReservation {
     fn drop(&mut self) {
-        let asked = self.reservation.as_ref().map(|reservation| {
-            lock(&self.open).remove(&reservation.id());
-            reservation.asked
-        });
-        if let Some(Err(error)) = asked.map(|asked| self.count(asked)) {
+        let Some((id, asked)) = self.reservation.as_ref().map(|held| (held.id(), held.asked)) else { return };
+        if let Err(error) = self.count(asked) {
             tracing::warn!(%error, "the usage of a call was not counted");
+            self.open.remove(id);
         }
     }
 }

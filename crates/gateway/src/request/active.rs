@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::error::RequestError;
 use crate::limits::BodyMemory;
+use crate::model_route::Route;
 use crate::recorder::{self, Observation, Pending, RecordJob};
 use crate::request::bill;
 use crate::request::budget::{RequestBudget, total};
@@ -124,6 +125,7 @@ impl ActiveRequest {
     pub fn finish(mut self) {
         if let Some(mut open) = self.open.take() {
             open.timing.write_to(&mut open.record.summary.times);
+            open.budget.mark_ended();
             let (app, place) = (Arc::clone(&open.app), open.guards.place.take());
             app.recorder.record(open.close(), place);
         }
@@ -175,6 +177,13 @@ impl OpenRequest {
     /// Records the requested model.
     pub fn set_model(&mut self, model: &str) {
         self.record.summary.model = cut_name(model);
+    }
+
+    /// Records the model that is asked.
+    pub fn set_route(&mut self, route: &Route) {
+        let summary = &mut self.record.summary;
+        summary.answered_by = Some(route.model.clone());
+        summary.model_is_known = route.is_known;
     }
 
     /// Records the policy that decided the request, and thereby the budget of each round.
@@ -258,7 +267,10 @@ impl OpenRequest {
 
     /// The head of the reply is ready, and its status is final for the client.
     pub fn respond(&mut self, status: StatusCode) {
-        self.record.summary.status = status.as_u16();
+        let summary = &mut self.record.summary;
+        summary.status = status.as_u16();
+        // Its provider has begun to answer as this model, whatever becomes of the reply.
+        summary.model_is_known |= status.is_success() && summary.answered_by.is_some();
         self.timing.respond();
     }
 
@@ -300,6 +312,7 @@ impl OpenRequest {
         }
         self.timing.write_to(&mut self.record.summary.times);
         self.body_memory.shrink(0);
+        self.budget.mark_ended();
         // The recorder may have to wait for the store; the client has left now.
         self.guards.in_flight = None;
         let (app, place) = (Arc::clone(&self.app), self.guards.place.take());

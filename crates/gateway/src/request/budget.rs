@@ -124,6 +124,11 @@ impl RequestBudget {
         (tokens.saturating_sub(self.charged.0), Usd::from_picos(picos))
     }
 
+    /// The client has its reply, so that it may send the next request before this one is settled.
+    pub fn mark_ended(&self) {
+        self.reservations.iter().for_each(BudgetReservation::mark_ended);
+    }
+
     /// Ends the reservations: `used` is the charge in tokens and money, `None` if nothing was sent. They are settled
     /// when the record is written.
     pub fn settlement(self, used: Option<(u64, Usd)>) -> Option<Settlement> {

@@ -135,6 +135,8 @@ pub async fn run(mut active: ActiveRequest, dialect: ApiDialect, job: Conversati
         Err(error) => return reply::refuse(active, dialect, RequestError::bug(&error.to_string())),
     };
     active.record.summary.session = Some(id);
+    // There is a conversation, so there is such a type.
+    active.record.summary.model_is_known = true;
     let mut answer = Answer { active, dialect, include_usage, pieces: 0, text: String::new() };
     if stream {
         return answer.stream(reader).await;

@@ -116,7 +116,7 @@ fn ready(
     let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
     active.record.summary.tokens =
         Tokens { messages: tokens, before: tokens, after: tokens, ..Tokens::default() };
-    active.record.summary.answered_by = Some(route.model.clone());
+    active.set_route(&route);
     active.budget.pricing = route.prices.map(|prices| Pricing { prices, before: 0, may: Billable::USUAL });
     active.reserve()?;
     let body = match route.rename {
@@ -411,6 +411,7 @@ fn destination(
         (None, Some(model)) => current.routes.serving(provider, model)?,
         _ => None,
     };
+    let is_served = serving.is_some();
     let (target, id, path) = match serving {
         Some((target, id)) => {
             let is_renamed = model.as_deref() != Some(id);
@@ -425,6 +426,8 @@ fn destination(
     };
     // Costs are grouped by this name, and clients may ask for any path.
     active.set_model(model.as_deref().unwrap_or(target.name()));
+    let in_catalogue = |model: &String| current.shared().models.table().catalogue().has(model);
+    active.record.summary.model_is_known = is_served || model.as_ref().is_none_or(in_catalogue);
     let Some(id) = id else { return Ok(Forwarded { target, path, body }) };
     let bug = |error: &dyn std::error::Error| RequestError::bug(&error.to_string());
     let text = std::str::from_utf8(&body).map_err(|error| bug(&error))?;

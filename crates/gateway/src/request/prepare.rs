@@ -119,7 +119,7 @@ pub fn prepare(
     let newest = active.app().store.revisions().newest().map_err(unknown)?;
     let revised = revised(active, current, &session, newest).map_err(unknown)?;
     let route = current.route(endpoint, &model, &revised)?;
-    active.record.summary.answered_by = Some(route.model.clone());
+    active.set_route(&route);
     refuse_signed(&route.target, &head.headers)?;
     let path = path.as_ref().filter(|_| route.rename).map(|path| path.with_model(&route.model.id));
     let decider = RequestDecider {

@@ -189,6 +189,7 @@ fn reserve_call(
 ) -> Result<(u64, Usd), RequestError> {
     // The run itself reports a broken recipe and raises the intervention.
     let Ok(recipe) = engine.recipe_or_builtin(&job.recipe) else { return Ok(Default::default()) };
+    active.record.summary.model_is_known = true;
     let number = |tokens: usize| u64::try_from(tokens).unwrap_or(u64::MAX);
     let output = recipe.budget.output;
     let output = number(job.input.max_output.map_or(output, |most| most.min(output)));

@@ -350,6 +350,7 @@ impl StreamRelay {
             if self.reply.is_told() {
                 // The client may leave now, before the provider's connection ends.
                 self.call.active.complete(self.incoming.status);
+                self.call.active.budget.mark_ended();
             }
             return Ok(());
         }

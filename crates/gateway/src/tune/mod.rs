@@ -94,8 +94,8 @@ pub struct Trial {
     pub settings: BTreeMap<String, String>,
     /// The cost as a share of sending everything, with readings back and the definition of Larder's tool.
     pub net_cost: f64,
-    /// The share of needs in view.
-    pub needs_in_view: f64,
+    /// The share of needs in view; `None` if there were none.
+    pub needs_in_view: Option<f64>,
     /// The share of turns that read something back.
     pub turns_reading_back: f64,
     /// Whether this is within the limit of harm, on all runs and on each half of them.
@@ -174,7 +174,7 @@ impl Trial {
         Self {
             settings,
             net_cost: net.share_with_tool(),
-            needs_in_view: net.needs_in_view(),
+            needs_in_view: (net.needs > 0).then(|| net.needs_in_view()),
             turns_reading_back: net.reading_back(),
             harmless,
             turns: net.turns,

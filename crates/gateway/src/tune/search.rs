@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
+use std::sync::mpsc;
 use std::thread;
 
 use larder_core::policy::PolicySettings;
@@ -39,7 +40,7 @@ pub(super) struct Search<'s> {
     runs: Vec<ReplayableRun>,
     /// The settings with changes; `None` if a change would not be used.
     changed: &'s dyn Fn(&Changes) -> Option<PolicySettings>,
-    /// Called with the trials that are done, and all.
+    /// Called with the replays of runs that are done, and all.
     progress: &'s mut dyn FnMut(usize, usize),
     done: usize,
     planned: usize,
@@ -78,7 +79,10 @@ impl<'s> Search<'s> {
         changed: &'s dyn Fn(&Changes) -> Option<PolicySettings>,
         progress: &'s mut dyn FnMut(usize, usize),
     ) -> Self {
-        let planned = 1 + CANDIDATES.iter().map(|(_, values)| values.len()).sum::<usize>();
+        let trials = 1 + CANDIDATES.iter().map(|(_, values)| values.len()).sum::<usize>();
+        let planned = trials.saturating_mul(runs.len());
+        // Long before the first replay is done.
+        progress(0, planned);
         Self { runs, changed, progress, done: 0, planned }
     }
 
@@ -94,11 +98,12 @@ impl<'s> Search<'s> {
         let settings = (self.changed)(&changes)?;
         let mut nets = before.to_vec();
         nets.resize_with(self.runs.len(), NetCost::default);
-        for (at, net) in replay(&mut self.runs, which, &settings) {
+        let (before, planned, progress) = (self.done, self.planned, &mut self.progress);
+        let mut report = |replayed: usize| progress(before + replayed, planned.max(before + replayed));
+        for (at, net) in replay(&mut self.runs, which, &settings, &mut report) {
             nets[at] = net;
         }
-        self.done += 1;
-        (self.progress)(self.done, self.planned.max(self.done));
+        self.done += which.len();
         let (mut all, mut halves) = (NetCost::default(), <[NetCost; 2]>::default());
         for (at, net) in nets.iter().enumerate() {
             all += net;
@@ -138,7 +143,8 @@ impl<'s> Search<'s> {
             tool.count >= FEWEST_RESULTS && share(tool) >= LEAST_SHARE && may_be_named(&tool.name)
         };
         let tools: Vec<ToolResults> = all.into_iter().filter(fits).take(MOST_TOOLS).collect();
-        self.planned = self.done + tools.iter().map(|tool| caps_for(tool).count()).sum::<usize>();
+        let replays = |tool: &ToolResults| caps_for(tool).count().saturating_mul(tool.runs.len());
+        self.planned = self.done + tools.iter().map(replays).sum::<usize>();
         let mut rows = Vec::new();
         for tool in &tools {
             let Some(settings) = (self.changed)(&best.trial.settings) else { break };
@@ -209,7 +215,7 @@ impl<'s> Search<'s> {
 
 /// Whether a name can stand in the settings for one tool alone. Names in transcripts are untrusted text.
 fn may_be_named(name: &str) -> bool {
-    !name.is_empty() && name.len() <= LONGEST_NAME && !name.ends_with('*')
+    !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains('*')
 }
 
 /// The caps to try for a tool: of those that none of its results reaches, one is enough.
@@ -236,25 +242,37 @@ fn judge(best: &Tried, found: &[Tried], least: f64) -> Verdict {
     }
 }
 
-/// What these runs cost under these settings, on all processors.
+/// What these runs cost under these settings, on all processors. `report` gets the number of runs that are replayed.
 fn replay(
     runs: &mut [ReplayableRun],
     which: &BTreeSet<usize>,
     settings: &PolicySettings,
+    report: &mut dyn FnMut(usize),
 ) -> Vec<(usize, NetCost)> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut wanted: Vec<(usize, &mut ReplayableRun)> =
         runs.iter_mut().enumerate().filter(|(at, _)| which.contains(at)).collect();
     let share = wanted.len().div_ceil(threads).max(1);
-    let replay = |(at, run): &mut (usize, &mut ReplayableRun)| {
+    let (replayed, done) = mpsc::channel();
+    let replay = |(at, run): &mut (usize, &mut ReplayableRun), replayed: &mpsc::Sender<()>| {
         let ReplayableRun { run, policy, replayer } = &**run;
-        (*at, replayer.replay(run, &policy.revised(settings, None), true))
+        let net = replayer.replay(run, &policy.revised(settings, None), true);
+        // Nobody is left to hear it where the thread that reports has panicked.
+        let _ = replayed.send(());
+        (*at, net)
     };
     thread::scope(|scope| {
         let parts: Vec<_> = wanted
             .chunks_mut(share)
-            .map(|part| scope.spawn(move || part.iter_mut().map(replay).collect()))
+            .map(|part| {
+                let replayed = replayed.clone();
+                scope.spawn(move || part.iter_mut().map(|run| replay(run, &replayed)).collect())
+            })
             .collect();
+        drop(replayed);
+        for (number, ()) in done.iter().enumerate() {
+            report(number + 1);
+        }
         let joined = parts.into_iter().map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
         joined.collect::<Vec<Vec<(usize, NetCost)>>>().concat()
     })

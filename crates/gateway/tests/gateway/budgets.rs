@@ -7,7 +7,7 @@ use larder_store::{DaySpend, KeyLimits, Store, Timestamp};
 use larder_testkit::stub::{Answer, End, Seen, StubServer};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, said, write, write_settings};
+use crate::support::{Gateway, chat_events, said, write, write_settings};
 
 /// Picodollars that one reply of the provider costs: a hundred tokens in and ten out.
 const REPLY: u64 = 120_000_000;
@@ -290,4 +290,33 @@ async fn keys_with_a_dollar_budget_cannot_use_unpriced_models() {
     assert!(turn.contains(words), "{turn}");
     assert!(gateway.seen().is_empty());
     assert_eq!(spent(gateway).await.held, Default::default());
+}
+
+#[tokio::test]
+async fn a_client_that_asks_one_request_after_the_other_needs_a_budget_for_one() {
+    let usage =
+        json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}});
+    let events = chat_events(&[json!({"content": "Forty-two."})], "stop");
+    let events = events.replace("data: [DONE]", &format!("data: {usage}\n\ndata: [DONE]"));
+    let provider = StubServer::responding(move |seen| match seen.json()["stream"].as_bool() {
+        Some(true) => Answer::events(events.as_str()),
+        _ => said("Forty-two."),
+    });
+    let gateway = Gateway::with(provider.await, "").await;
+    // A request reserves a thousand tokens of reply and takes about a hundred.
+    let key = key(&gateway, KeyLimits { tokens_per_day: Some(1_900), picos_per_day: None });
+    for (number, stream) in [false, true, false, true, false, true].into_iter().enumerate() {
+        let body =
+            json!({"model": "mini", "stream": stream, "messages": [{"role": "user", "content": "hi"}]});
+        let asked =
+            gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(&key).send().await.unwrap();
+        let status = asked.status();
+        let words = asked.text().await.unwrap();
+        assert_eq!(status, 200, "request {number}: {words}");
+    }
+    let large =
+        json!({"model": "mini", "max_tokens": 1_900, "messages": [{"role": "user", "content": "hi"}]});
+    let refused =
+        gateway.post("/v1/chat/completions", large.to_string()).bearer_auth(&key).send().await.unwrap();
+    assert_eq!(refused.status(), 429, "the budget still holds");
 }

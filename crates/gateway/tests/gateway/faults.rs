@@ -11,7 +11,9 @@ use larder_testkit::stub::{Answer, End, StubServer};
 use larder_text::pointer::Pointer;
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, SetClock, after_tool, chat_events, completion, long_log, pointers, said};
+use crate::support::{
+    Gateway, SetClock, after_tool, chat_events, completion, long_log, pointers, said, write,
+};
 
 fn body() -> Value {
     json!({"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "hi"}]})
@@ -37,6 +39,41 @@ async fn a_provider_that_cannot_be_reached_is_said_to_be_so() {
         (records[0].summary.outcome, records[0].summary.error.as_deref()),
         (Outcome::UpstreamFailed, Some("upstream_unreachable"))
     );
+}
+
+#[tokio::test]
+async fn clients_learn_what_kind_of_failure_it_is_and_no_address() {
+    let address = nowhere().await.replace("/v1", "/secret-path/v1");
+    let settings = format!(
+        "[gateway]\nopenai = \"{address}\"\nanthropic = \"{address}\"\nretries = 0\n\
+         [models.mine]\nprovider = \"openai\"\nbase_url = \"{address}\"\nid = \"mine-1\"\nwindow = 8000\n\
+         max_output = 1000\nretries = 0\n"
+    );
+    let broken = Answer::json(200, &json!({"id": 1})).ending(End::Break);
+    let gateway = Gateway::with(StubServer::start([broken.clone(), broken]).await, &settings).await;
+    let recipe = "name: brief\ndescription: Answer.\nmodel_layer: VOICE\nsystem_prompt: Answer.\noutput_format: text\n\
+                  token_budget: {total: 2000, prompt: 300, input: 1200, output: 300, response_reserve: 200}\n";
+    write(gateway.dir.path().join("recipes/talk/brief.yaml"), recipe);
+    let gateway = gateway.restart().await;
+    let messages = json!([{"role": "user", "content": "hi"}]);
+    let said = |model: &str| json!({"model": model, "max_tokens": 9, "messages": messages}).to_string();
+    let responses = json!({"model": "gpt-9", "input": "hi"}).to_string();
+    for (path, body, kind) in [
+        ("/v1/chat/completions", said("gpt-9"), "openai: cannot be reached: connection refused"),
+        ("/v1/chat/completions", said("mine"), "mine: cannot be reached: connection refused"),
+        ("/v1/messages", said("claude-9"), "cannot be reached: connection refused"),
+        ("/v1/responses", responses.clone(), "cannot be reached: connection refused"),
+        ("/v1/embeddings", responses, "cannot be reached: connection refused"),
+        ("/v1/files", said("gpt-9"), "cannot be reached: connection refused"),
+        ("/v1/chat/completions", said("mini"), "mini: sent a broken reply: the connection broke"),
+        ("/v1/chat/completions", said("recipe/talk/brief"), "the connection broke"),
+    ] {
+        let words = gateway.post(path, body).send().await.unwrap().text().await.unwrap();
+        assert!(words.contains(kind), "{path}: {words}");
+        assert!(!words.contains("127.0.0.1") && !words.contains("secret-path"), "{path}: {words}");
+    }
+    let words = gateway.get("/v1/files").send().await.unwrap().text().await.unwrap();
+    assert!(words.contains("connection refused") && !words.contains("secret-path"), "{words}");
 }
 
 #[tokio::test]
@@ -308,4 +345,42 @@ async fn requests_that_do_not_end_in_time_are_cut_and_recorded() {
     let (records, cut) = gateway.stop().await;
     assert_eq!((records.len(), records[0].summary.outcome, cut), (1, Outcome::ClientGone, 1));
     assert!(response.text().await.is_err());
+}
+
+#[tokio::test]
+async fn failed_requests_are_booked_under_their_model_and_misspelt_ones_together() {
+    let refusal = || Answer::json(429, &json!({"error": {}}));
+    let events = chat_events(&[json!({"content": "cut"})], "stop");
+    let begun = events.split_inclusive("\n\n").next().unwrap();
+    let cut = Answer::events(begun).ending(End::Break);
+    let provider = StubServer::start([refusal(), refusal(), refusal(), cut]).await;
+    let settings = format!("[gateway]\nopenai = \"{}/v1\"\nretries = 0\n", provider.address());
+    let gateway = Gateway::with(provider, &settings).await;
+    let ask = |model: &str, stream: bool| json!({"model": model, "stream": stream, "messages": [{"role": "user", "content": "hi"}]});
+    for model in ["gpt-4.1", "gpt-typo", "gpt-tpyo"] {
+        assert_eq!(gateway.chat(&ask(model, false)).await.status(), 429);
+    }
+    let broken = gateway.chat(&ask("private-model", true)).await;
+    assert!(broken.status() == 200 && broken.text().await.unwrap().contains("the connection broke"));
+    assert_eq!(gateway.post("/v1/chat/completions", "no JSON").send().await.unwrap().status(), 400);
+    let unknown = gateway.chat(&ask("recipe/no/such", false)).await;
+    assert_eq!(unknown.status(), 404);
+    let text = gateway.get("/metrics").send().await.unwrap().text().await.unwrap();
+    let store = gateway.store();
+    gateway.stop().await;
+    let costs = store.exchanges().costs(larder_store::Timestamp::from_millis(0)).unwrap();
+    let booked: Vec<_> =
+        costs.iter().map(|row| (row.model.as_str(), row.recipe.as_deref(), row.requests)).collect();
+    let expected = [
+        ("gpt-4.1", None, 1),
+        ("none", None, 1),
+        ("other", None, 2),
+        ("other", Some("other"), 1),
+        ("private-model", None, 1),
+    ];
+    assert_eq!(booked, expected);
+    for model in ["gpt-4.1", "other", "none", "private-model"] {
+        assert!(text.contains(&format!("model=\"{model}\"")), "{model}: {text}");
+    }
+    assert!(!text.contains("model=\"openai\"") && !text.contains("typo"), "{text}");
 }

@@ -268,6 +268,11 @@ impl Catalogue {
         table.row(table.place(id)?)
     }
 
+    /// Whether a row or a setting is of exactly this id. [`Catalogue::find`] also knows any number of spellings.
+    pub fn has(&self, id: &str) -> bool {
+        self.overrides.contains_key(id) || self.table().place(id).is_some()
+    }
+
     /// The id that a model's tokens are counted by: one of the family that settings state, otherwise its own.
     pub fn counted_as<'a>(&'a self, id: &'a str) -> &'a str {
         self.override_of(id).and_then(|own| own.family.as_deref()).unwrap_or(id)

@@ -37,13 +37,35 @@ pub struct ModelShare {
     pub cost: Option<Usd>,
 }
 
+/// What reports call a model whose name is the client's text alone: one that neither the table nor the catalogue has, and
+/// that no provider confirmed. Without it every misspelt name would add a row or a series that stays.
+pub const OTHER_MODEL: &str = "other";
+/// What reports call the model of a request that names none, such as one with an unreadable body.
+pub const NO_MODEL: &str = "none";
+
 impl RequestSummary {
-    /// The name of the model as allowed in logs and metrics: a model outside the table is reported by its server
-    /// until the provider confirms its name.
+    /// The name of the model as allowed in logs and metrics, [`OTHER_MODEL`] if it may not be repeated; `None` if no model
+    /// was found for the request.
     pub fn reported_model(&self) -> Option<&str> {
         let model = self.answered_by.as_ref()?;
+        Some(if model.server.is_none() { &model.name } else { self.unless_unknown(&model.name) })
+    }
+
+    /// The name under which the cost of the request is booked.
+    pub fn booked_model(&self) -> &str {
+        let named = || if self.model.is_empty() { NO_MODEL } else { self.unless_unknown(&self.model) };
+        self.reported_model().unwrap_or_else(named)
+    }
+
+    /// The recipe under which the cost of the request is booked.
+    pub fn booked_recipe(&self) -> Option<&str> {
+        self.recipe.as_deref().map(|recipe| self.unless_unknown(recipe))
+    }
+
+    fn unless_unknown<'a>(&self, name: &'a str) -> &'a str {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/@+".contains(&byte);
-        let is_known = self.outcome == Outcome::Ok && model.name.bytes().all(is_name);
-        Some(model.server.as_deref().filter(|_| !is_known).unwrap_or(&model.name))
+        let is_known = self.model_is_known || self.outcome == Outcome::Ok;
+        // Some servers answer whatever they are called.
+        if is_known && name.bytes().all(is_name) { name } else { OTHER_MODEL }
     }
 }

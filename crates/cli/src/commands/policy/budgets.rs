@@ -20,7 +20,8 @@ struct Tuned {
 }
 
 pub fn run(context: &CommandContext, kind: &str, apply: bool, most: usize) -> Result<ExitCode, CliError> {
-    let tuning = Conversations::new(context.engine()?, None).tune(kind, most)?;
+    let engine = if apply { context.engine()? } else { context.engine_to_read()? };
+    let tuning = Conversations::new(engine, None).tune(kind, most)?;
     let revision = match apply && !tuning.changes.is_empty() {
         true => {
             let cause =

@@ -22,11 +22,12 @@ struct Tuned {
 }
 
 pub fn run(context: &CommandContext, apply: bool, runs: usize) -> Result<ExitCode, CliError> {
-    let engine = context.engine()?;
+    let engine = if apply { context.engine()? } else { context.engine_to_read()? };
     let bar = progress::steps("replaying transcripts");
     let mut report = |done: usize, all: usize| bar(done as u64, all as u64);
-    let tuning =
-        tune(&context.config, &engine, &engine.store, runs, &mut report).map_err(CliError::Fixable)?;
+    let tuned = tune(&context.config, &engine, &engine.store, runs, &mut report);
+    drop(bar);
+    let tuning = tuned.map_err(CliError::Fixable)?;
     let revision = match &tuning.proposed {
         Some(proposed) if apply => Some(write(context, &tuning, proposed)?),
         _ => None,
@@ -41,11 +42,11 @@ pub fn run(context: &CommandContext, apply: bool, runs: usize) -> Result<ExitCod
 
 fn write(context: &CommandContext, tuning: &Tuning, proposed: &Trial) -> Result<u64, CliError> {
     let cause = format!(
-        "tuned on {} recorded runs: net cost {:.3} instead of {:.3}, {:.1} % of needs in view",
+        "tuned on {} recorded runs: net cost {:.3} instead of {:.3}, {}",
         tuning.runs,
         proposed.net_cost,
         tuning.current.net_cost,
-        100.0 * proposed.needs_in_view
+        in_view(proposed)
     );
     let changes: BTreeMap<String, Option<String>> =
         proposed.settings.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
@@ -60,6 +61,9 @@ fn print(Tuned { tuning, revision }: &Tuned) -> Result<(), CliError> {
     for skipped in skipped {
         output::text(&format!("not replayed: {} ({})", skipped.runs, skipped.why))?;
     }
+    if current.turns > 0 && current.needs == 0 {
+        output::line("0 needs were found, so nothing can be said about what stays in view")?;
+    }
     output::line(&format!("\n{:>9}  {:>8}  {:>13}  settings", "net cost", "in view", "reading back"))?;
     print_trial(current, "")?;
     for trial in tried {
@@ -72,11 +76,11 @@ fn print(Tuned { tuning, revision }: &Tuned) -> Result<(), CliError> {
     }
     let Some(proposed) = proposed else { return Ok(()) };
     output::text(&format!(
-        "\nProposed: {}\nnet cost {:.3} instead of {:.3}, {:.2} % of needs in view, {:.2} % of turns reading back",
+        "\nProposed: {}\nnet cost {:.3} instead of {:.3}, {}, {:.2} % of turns reading back",
         listed(proposed),
         proposed.net_cost,
         current.net_cost,
-        100.0 * proposed.needs_in_view,
+        in_view(proposed),
         100.0 * proposed.turns_reading_back
     ))?;
     match revision {
@@ -94,12 +98,23 @@ fn print_trial(trial: &Trial, note: &str) -> Result<(), CliError> {
     let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join("; ")) };
     let settings = if trial.settings.is_empty() { "as they are".to_owned() } else { listed(trial) };
     output::text(&format!(
-        "{:>9.3}  {:>6.2} %  {:>11.2} %  {}{notes}",
+        "{:>9.3}  {:>8}  {:>11.2} %  {}{notes}",
         trial.net_cost,
-        100.0 * trial.needs_in_view,
+        percent(trial.needs_in_view),
         100.0 * trial.turns_reading_back,
         settings
     ))
+}
+
+/// A share in percent, and a dash for none.
+fn percent(share: Option<f64>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{:.2} %", 100.0 * share))
+}
+
+/// What is known of the needs in view under these settings, in words.
+fn in_view(trial: &Trial) -> String {
+    let share = |share| format!("{} of needs in view", percent(Some(share)));
+    trial.needs_in_view.map_or("no needs to judge by".to_owned(), share)
 }
 
 /// The longest name of a tool that its column has room for, in characters.
@@ -126,8 +141,8 @@ fn print_tools(tools: &[ToolTuning]) -> Result<(), CliError> {
             || format!("{:>7}  {:>8}  {:>8}  {:>13}", "", "", "", ""),
             |judged| {
                 let Trial { net_cost, needs_in_view, turns_reading_back, .. } = judged.trial;
-                let (view, back) = (100.0 * needs_in_view, 100.0 * turns_reading_back);
-                format!("{:>7}  {net_cost:>8.3}  {view:>6.2} %  {back:>11.2} %", judged.cap)
+                let (view, back) = (percent(needs_in_view), 100.0 * turns_reading_back);
+                format!("{:>7}  {net_cost:>8.3}  {view:>8}  {back:>11.2} %", judged.cap)
             },
         );
         output::text(&format!("{known}  {figures}  ({why})"))?;
