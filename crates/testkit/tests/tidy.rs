@@ -31,6 +31,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("elements", &["markup"]),
             ("entities", &[]),
             ("family", &["model_id"]),
+            ("fields", &[]),
             ("frames", &["sse"]),
             ("gguf", &[]),
             ("hash", &[]),
