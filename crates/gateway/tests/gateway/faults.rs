@@ -51,7 +51,7 @@ async fn clients_learn_what_kind_of_failure_it_is_and_no_address() {
     );
     let broken = Answer::json(200, &json!({"id": 1})).ending(End::Break);
     let gateway = Gateway::with(StubServer::start([broken.clone(), broken]).await, &settings).await;
-    let recipe = "name: brief\ndescription: Answer.\nmodel_layer: VOICE\nsystem_prompt: Answer.\noutput_format: text\n\
+    let recipe = "name: brief\ndescription: Answer.\nmodel_layer: VOICE\nsystem_prompt: Answer.\nvariables: {length: short}\noutput_format: text\n\
                   token_budget: {total: 2000, prompt: 300, input: 1200, output: 300, response_reserve: 200}\n";
     write(gateway.dir.path().join("recipes/talk/brief.yaml"), recipe);
     let gateway = gateway.restart().await;
