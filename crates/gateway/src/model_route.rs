@@ -69,7 +69,7 @@ pub struct Routes {
     ids: BTreeMap<String, Vec<String>>,
     /// Servers for all models outside the table.
     others: Vec<(Provider, Arc<UpstreamTarget>)>,
-    /// What stands for the servers that no setting names, where nothing is sent.
+    /// Placeholders for the servers that no setting names, used only where nothing is sent.
     unset: Vec<(Provider, Arc<UpstreamTarget>)>,
     max_output: usize,
 }

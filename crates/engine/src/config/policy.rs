@@ -52,7 +52,7 @@ impl Config {
     }
 }
 
-/// Names of tools with a `*` in another place than at their end, where it stands for nothing: no tool has such a name, so
+/// Names of tools with a `*` in another place than at their end, where it matches nothing: no tool has such a name, so
 /// they would be without effect.
 fn misplaced_stars(policy: &PolicySettings) -> impl Iterator<Item = (InvalidSetting, String)> {
     let is_misplaced = |name: &&String| name.strip_suffix('*').unwrap_or(name).contains('*');
@@ -61,7 +61,7 @@ fn misplaced_stars(policy: &PolicySettings) -> impl Iterator<Item = (InvalidSett
     capped.chain(left_alone).filter(move |(name, _)| is_misplaced(name)).map(|(name, setting)| {
         let start = name.split('*').next().unwrap_or_default();
         let help = format!(
-            "a `*` stands for any ending, so it can only be the last character: write `{start}*`, or the whole names"
+            "a `*` matches any ending, so it can only be the last character: write `{start}*`, or the whole names"
         );
         let key = setting.split('.').next().unwrap_or_default();
         let message = format!("policy.{key}: the name `{name}` covers no tool");

@@ -81,7 +81,7 @@ fn a_star_that_is_not_at_the_end_of_the_name_of_a_tool_is_reported_at_its_place(
     ] {
         let said = resolve(text, &|_| None).unwrap_err().to_string();
         assert!(said.contains(words) && said.contains(&format!("larder.toml:{line}\n")), "{said}");
-        assert!(said.contains("help: a `*` stands for any ending"), "{said}");
+        assert!(said.contains("help: a `*` matches any ending"), "{said}");
     }
     assert!(resolve("[policy.tool_caps]\n\"x*\" = 500\n\"*\" = 900\n", &|_| None).is_ok());
     let env = |name: &str| (name == "LARDER_TOOL_CAPS").then(|| "x*y=500".to_owned());

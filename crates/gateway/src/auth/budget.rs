@@ -83,7 +83,7 @@ impl Auth {
     /// the budget resets. Free for callers without limits; otherwise blocks for a write to the store.
     ///
     /// What a call used is charged a moment after its client has the reply. A client that asks one request after the
-    /// other is not refused for that: only a call that is still in progress may stand in the way of the next one.
+    /// other is not refused for that: only a call that is still in progress can make the next one be refused.
     pub fn reserve(&self, caller: &Caller, tokens: u64, cost: Usd) -> Result<BudgetReservation, AuthError> {
         let Some(key) = caller.key.as_ref().filter(|_| !caller.limits.is_unlimited()) else {
             let (store, open) = (self.store.clone(), Arc::clone(&self.open));
