@@ -278,8 +278,14 @@ impl ConnectionFault {
 
     fn of_io(error: &std::io::Error) -> Option<Self> {
         use std::io::ErrorKind;
-        if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
-            return Some(Self::Tls);
+        // What an I/O error wraps is not among its sources.
+        if let Some(inner) = error.get_ref() {
+            if inner.is::<rustls::Error>() {
+                return Some(Self::Tls);
+            }
+            if let Some(fault) = inner.downcast_ref::<std::io::Error>().and_then(Self::of_io) {
+                return Some(fault);
+            }
         }
         match error.kind() {
             ErrorKind::ConnectionRefused => Some(Self::Refused),
