@@ -18,6 +18,8 @@ use larder_disk::recent::Recent;
 const APPLICATION_ID: i64 = 0x4C52_4452;
 /// Cache size of each connection: beyond it, pages come from the system's cache, which is nearly as fast.
 const CACHE_KIB: i64 = 1 << 10;
+/// Pages that the log of writes grows to before it is folded in, 16 MB: pages that many commits change are folded in once.
+const LOG_PAGES: i64 = 4_000;
 /// Statements that stay prepared: one turn of a conversation runs some fifty different ones.
 const PREPARED: usize = 256;
 /// What turns version n into version n + 1.
@@ -212,6 +214,7 @@ fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
 
 fn tune(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.set_prepared_statement_cache_capacity(PREPARED);
     // Otherwise SQLite would replan a query whenever different values are bound.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
