@@ -115,8 +115,11 @@ pub struct UserLive {
 
 #[derive(Debug)]
 struct UserState {
+    /// Without the last request.
     totals: Totals,
-    recent: VecDeque<(u64, RequestSummary)>,
+    recent: VecDeque<(u64, Arc<RequestSummary>)>,
+    /// The last request that the policy decided.
+    last: Option<Arc<RequestSummary>>,
     /// Session → the sequence number of its last request.
     sessions: BTreeMap<String, u64>,
     sequence: u64,
@@ -204,7 +207,8 @@ impl UserLive {
             saved: saved(Usd::default(), Usd::default()),
             last: None,
         };
-        let state = UserState { totals, recent: VecDeque::new(), sessions: BTreeMap::new(), sequence: 0 };
+        let state =
+            UserState { totals, recent: VecDeque::new(), last: None, sessions: BTreeMap::new(), sequence: 0 };
         Self { state: Mutex::new(state), changed: watch::Sender::new(0) }
     }
 
@@ -214,8 +218,9 @@ impl UserLive {
         // A watcher from before a restart refers to other events.
         let sequence = if sequence > state.sequence { 0 } else { sequence };
         let recent = state.recent.iter().filter(|(at, _)| *at > sequence);
-        let recent = recent.map(|(_, head)| head.clone()).collect();
-        LiveUpdate { sequence: state.sequence, totals: state.totals.clone(), recent }
+        let recent = recent.map(|(_, head)| RequestSummary::clone(head)).collect();
+        let last = state.last.as_deref().map(|head| Box::new(head.clone()));
+        LiveUpdate { sequence: state.sequence, totals: Totals { last, ..state.totals.clone() }, recent }
     }
 
     fn change(&self, change: impl FnOnce(&mut UserState)) {
@@ -230,13 +235,17 @@ impl UserLive {
 
     fn record(&self, head: &RequestSummary) -> bool {
         let mut new_session = false;
+        let kept = Arc::new(head.clone());
         self.change(|state| {
             new_session = state.meet(head);
             state.totals.add(head);
             if state.recent.len() == RECENT {
                 state.recent.pop_front();
             }
-            state.recent.push_back((state.sequence, head.clone()));
+            if kept.decision.is_some() {
+                state.last = Some(Arc::clone(&kept));
+            }
+            state.recent.push_back((state.sequence, kept));
         });
         new_session
     }
@@ -290,7 +299,6 @@ impl Totals {
                 BudgetStatus::NeedsSummary => add(&mut self.decisions.needs_summary, 1),
                 BudgetStatus::Reject => add(&mut self.decisions.reject, 1),
             }
-            self.last = Some(Box::new(head.clone()));
         }
     }
 }
