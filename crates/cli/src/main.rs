@@ -69,7 +69,7 @@ fn main() -> ExitCode {
         Err(refused) => return explain(&refused, &typed),
     };
     let is_gateway = matches!(args.command, args::Command::Serve(_));
-    output::start_logging(args.global.verbose, is_gateway);
+    output::start_logging(args.global.verbose, is_gateway || args.global.format == args::Format::Plain);
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if is_gateway {
         memory::keep_small();

@@ -78,11 +78,11 @@ pub fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Logs to stderr: errors, or more when asked. `LARDER_LOG` overrides. A gateway also logs why a server could not be
-/// reached, because its clients are not shown the address.
-pub fn start_logging(verbose: u8, is_gateway: bool) {
+/// Logs to stderr: errors, or more when asked. `LARDER_LOG` overrides. Why a server could not be reached is logged for
+/// people in any case: errors do not name its address, because a gateway shows them to its clients.
+pub fn start_logging(verbose: u8, is_for_people: bool) {
     let level = match verbose {
-        0 if is_gateway => "error,larder_models::http=warn,rmcp=off",
+        0 if is_for_people => "error,larder_models::http=warn,rmcp=off",
         0 => "error,rmcp=off",
         1 => "larder=info,warn,rmcp=off",
         // The protocol library reports in its own words what a command reports in plain ones.

@@ -80,8 +80,10 @@ impl RequestError {
         Self::new(StatusCode::NOT_FOUND, "model_not_found", Outcome::Invalid, message)
     }
 
-    /// The settings cannot serve this request.
+    /// The settings cannot serve this request. The log has the whole paths of files.
     pub fn misconfigured(words: &str) -> Self {
+        tracing::error!(cause = words, "not_configured");
+        let words = without_folders(words);
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_configured", Outcome::Failed, words)
     }
 
@@ -283,6 +285,16 @@ pub(crate) const fn storage_class(error: &StoreError) -> &'static str {
         StoreError::Locked { .. } => "storage_locked",
         _ => "storage_error",
     }
+}
+
+/// Words in which files are called by their names alone: clients may not learn where the server keeps them.
+fn without_folders(words: &str) -> String {
+    let name = |word: &str| match std::path::Path::new(word.trim_start_matches(['`', '"', '\''])) {
+        path if path.is_absolute() => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+        _ => None,
+    };
+    let names: Vec<_> = words.split(' ').map(|word| name(word).unwrap_or_else(|| word.to_owned())).collect();
+    names.join(" ")
 }
 
 /// Whole seconds, and one at least.

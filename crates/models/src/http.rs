@@ -253,6 +253,7 @@ enum ConnectionFault {
     Broken,
     Tls,
     Unsendable,
+    NotHttp,
     Other,
 }
 
@@ -268,6 +269,9 @@ impl ConnectionFault {
         let found = causes.filter_map(|cause| match cause.downcast_ref::<std::io::Error>() {
             Some(error) => Self::of_io(error),
             None if cause.is::<rustls::Error>() => Some(Self::Tls),
+            None if cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) => {
+                Some(Self::NotHttp)
+            }
             // The resolver's error has no public type.
             None if cause.to_string() == "dns error" => Some(Self::NoHost),
             None => None,
@@ -308,6 +312,7 @@ impl ConnectionFault {
             Self::Broken => "the connection broke",
             Self::Tls => "no secure connection, as when a certificate is not trusted",
             Self::Unsendable => "the request cannot be written as HTTP",
+            Self::NotHttp => "it is not HTTP, as when an address with http:// belongs to a server with TLS",
             Self::Other => "no connection",
         }
     }
@@ -440,6 +445,27 @@ mod tests {
             ("https://10.0.0.1/", false),
         ] {
             assert_eq!(is_near(&Url::parse(url).unwrap()), near, "{url}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_speaks_no_http_is_told_from_a_connection_that_breaks() {
+        use std::io::{Read as _, Write as _};
+        for (said, words) in
+            [(&b"\x15\x03\x01\x00\x02\x02\x46"[..], "not HTTP"), (b"", "the connection broke")]
+        {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = format!("http://{}", listener.local_addr().unwrap());
+            let server = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 4096]).unwrap();
+                stream.write_all(said).unwrap();
+            });
+            let endpoint = HttpEndpoint::new(Arc::default(), "m", &address, None, &[]).unwrap();
+            let error = endpoint.post("chat", &Value::Null).await.unwrap_err();
+            server.join().unwrap();
+            assert!(matches!(error, ModelError::Protocol { .. }), "{error:?}");
+            assert!(error.to_string().contains(words), "{error}");
         }
     }
 

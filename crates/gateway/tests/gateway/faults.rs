@@ -47,7 +47,9 @@ async fn clients_learn_what_kind_of_failure_it_is_and_no_address() {
     let settings = format!(
         "[gateway]\nopenai = \"{address}\"\nanthropic = \"{address}\"\nretries = 0\n\
          [models.mine]\nprovider = \"openai\"\nbase_url = \"{address}\"\nid = \"mine-1\"\nwindow = 8000\n\
-         max_output = 1000\nretries = 0\n"
+         max_output = 1000\nretries = 0\n\
+         [models.locked]\nprovider = \"openai\"\nbase_url = \"{address}\"\nid = \"locked-1\"\nwindow = 8000\n\
+         max_output = 1000\napi_key_file = \"secret-path/openai.key\"\n"
     );
     let broken = Answer::json(200, &json!({"id": 1})).ending(End::Break);
     let gateway = Gateway::with(StubServer::start([broken.clone(), broken]).await, &settings).await;
@@ -61,6 +63,7 @@ async fn clients_learn_what_kind_of_failure_it_is_and_no_address() {
     for (path, body, kind) in [
         ("/v1/chat/completions", said("gpt-9"), "openai: cannot be reached: connection refused"),
         ("/v1/chat/completions", said("mine"), "mine: cannot be reached: connection refused"),
+        ("/v1/chat/completions", said("locked"), "locked: the key file openai.key contains no usable key"),
         ("/v1/messages", said("claude-9"), "cannot be reached: connection refused"),
         ("/v1/responses", responses.clone(), "cannot be reached: connection refused"),
         ("/v1/embeddings", responses, "cannot be reached: connection refused"),
