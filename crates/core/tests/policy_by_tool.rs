@@ -125,7 +125,7 @@ fn made(window: &DecidedWindow, call: usize) -> Option<&str> {
 }
 
 #[test]
-fn a_file_of_json_and_an_error_stay_as_they_are() {
+fn a_file_and_an_error_stay_as_they_are() {
     let host = |at| format!("  {{\"host\": \"b{at}\", \"port\": 80{at}, \"tags\": [\"eu\", \"prod\"]}}");
     let hosts = format!("[\n{}\n]\n", (0..9).map(host).collect::<Vec<_>>().join(",\n"));
     let failure = format!("{{\"error\": {hosts}}}");
@@ -133,6 +133,8 @@ fn a_file_of_json_and_an_error_stay_as_they_are() {
         ("list_hosts", hosts.clone()),
         (r#"read_file {"path": "etc/hosts.json"}"#, hosts.replace("eu", "us")),
         (r#"shell {"command": "head -40 .hostsrc"}"#, hosts.replace("eu", "ap")),
+        (r#"read_file {"path": "conf/manifest"}"#, hosts.replace("eu", "af")),
+        (r#"shell {"command": "jq . hosts.arb"}"#, hosts.replace("eu", "sa")),
         ("list_hosts", failure),
     ];
     let decided =

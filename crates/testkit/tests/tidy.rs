@@ -32,6 +32,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("entities", &[]),
             ("family", &["model_id"]),
             ("fields", &[]),
+            ("file_calls", &[]),
             ("frames", &["sse"]),
             ("gguf", &[]),
             ("hash", &[]),

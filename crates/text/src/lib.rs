@@ -13,6 +13,7 @@ pub mod elements;
 pub mod entities;
 pub mod family;
 pub mod fields;
+pub mod file_calls;
 pub mod frames;
 pub mod gguf;
 pub mod hash;

@@ -43,10 +43,7 @@ impl Condenser for Table {
         let draft = delimiter(text).and_then(|delimiter| {
             json::rewrite(job, || Document::from_rows(text, &fields(text, delimiter, false)))
         });
-        match draft {
-            Some(draft) => Ok(draft),
-            None => Extractive(plain::Plain).condense(job),
-        }
+        draft.map_or_else(|| Extractive(plain::Plain).condense(job), Ok)
     }
 }
 
@@ -80,12 +77,15 @@ fn is_table(text: &str, rows: &[Vec<Range<usize>>]) -> bool {
     regular && named && distinct && !is_row(text, names, rest)
 }
 
-/// Whether what should be names are values like those below them, so that the table has no names.
+/// Whether what should be names are values like those below them, as `host1` is above `host2` but `host` is not.
 fn is_row(text: &str, names: &[Range<usize>], rest: &[Vec<Range<usize>>]) -> bool {
+    let kind = |field: &Range<usize>| {
+        let field = &text[field.clone()];
+        (template(field), field.contains(|c: char| c.is_ascii_digit()))
+    };
     names.iter().enumerate().any(|(column, name)| {
-        let kind = template(&text[name.clone()]);
         let alike = rest.iter().filter_map(|row| row.get(column));
-        alike.filter(|field| template(&text[(*field).clone()]) == kind).count() * RAGGED > rest.len()
+        alike.filter(|field| kind(field) == kind(name)).count() * RAGGED > rest.len()
     })
 }
 
@@ -124,8 +124,22 @@ mod tests {
             numbered(&|n| format!("Makefile:{n}:a, b\n")),
             numbered(&|n| format!("user{n},paid,{}\n", n * 7)),
             numbered(&|n| format!("{},paid,{n}\n", ["Oslo", "Kyiv", "Lyon"][n % 3])),
+            numbered(&|n| format!("user{n},paid,order{n}\n")),
+            numbered(&|n| format!("user{n},{}\n", ["Oslo", "Kyiv", "Lyon"][n % 3])),
+            numbered(&|n| format!("{},paid,card\n", ["Oslo", "Kyiv", "Lyon"][n % 3])),
         ] {
             assert!(!looks_like(&text), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_may_be_those_of_the_values_without_their_numbers() {
+        let rows = |row: &dyn Fn(usize) -> String| (0..80).map(row).collect::<String>();
+        for text in [
+            format!("host,cpu,mem,state\n{}", rows(&|n| format!("host{n},{},{},up\n", n % 7, n * 3))),
+            format!("user,test,pod\n{}", rows(&|n| format!("user{},test{n},pod{}\n", n % 9, n % 4))),
+        ] {
+            assert!(looks_like(&text), "{text}");
         }
     }
 

@@ -15,17 +15,18 @@ use super::history::{Complete, DecisionContext, HistoryLimits, MessageForm, Subs
 use super::items::LinkedItem;
 use super::receipt::Rendition;
 use super::render::pointer_text;
-use super::superseded::{names_json_file, superseded};
+use super::superseded::superseded;
 use super::watermark::{Messages, Saving};
 use larder_condense::{
     CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, KnownText, ReaderView,
 };
+use larder_text::file_calls::names_file;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
 /// Incremented whenever the same history would be decided differently; part of every memo key.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 /// Results of at most this many tokens always stay whole, without being analysed.
 const SMALL_RESULT: usize = 48;
 /// A result stays whole up to this multiple of its cap: closer to the cap, header and gap markers cost more than
@@ -334,9 +335,10 @@ impl MessageRenderer<'_> {
     /// file that may be edited by repeating its text, stay as they are.
     fn restated(&self, above: &Above<'_>, from: usize) -> Option<Substitution> {
         let is_small = self.is_small();
-        let is_file = self.entry.answers.is_some_and(|answered| names_json_file(&answered.call.arguments));
-        let may_be_terse = is_small && self.limits.terse_json && !is_file && !self.entry.is_error();
+        let may_be_terse = is_small && self.limits.terse_json && !self.entry.is_error();
         let terse = may_be_terse.then(|| larder_condense::terse_json(self.entry.item.text)).flatten();
+        let call = self.entry.answers.map(|answered| answered.call);
+        let terse = terse.filter(|_| !call.is_some_and(|call| names_file(&call.name, &call.arguments)));
         let shown = terse.as_deref().unwrap_or(self.entry.item.text);
         let referring = if self.limits.refers_above { above.referring(shown, from, is_small) } else { None };
         let complete = if referring.is_some() { Complete::StandsAbove } else { Complete::Terse };

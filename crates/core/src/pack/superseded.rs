@@ -9,21 +9,6 @@ use super::items::{ItemCall, LinkedItem};
 const EDITS: [&str; 7] = ["edit", "write", "patch", "replace", "create", "insert", "update"];
 /// What commands that change files contain.
 const EDITING: [&str; 4] = ["sed -i", "> ", "apply_patch", "tee "];
-/// Endings of the names of files that are JSON.
-const JSON_FILES: [&str; 12] = [
-    "json",
-    "json5",
-    "jsonc",
-    "geojson",
-    "ipynb",
-    "webmanifest",
-    "tfstate",
-    "avsc",
-    "har",
-    "map",
-    "lock",
-    "code-workspace",
-];
 /// Minimum bytes of a word that is taken for a path.
 const SHORTEST_PATH: usize = 4;
 
@@ -53,24 +38,11 @@ fn changes_files(call: &ItemCall<'_>) -> bool {
     EDITS.iter().any(|word| name.contains(word)) || EDITING.iter().any(|sign| call.arguments.contains(sign))
 }
 
-/// Whether a call names a file of JSON, whose exact text an edit has to repeat.
-pub(super) fn names_json_file(arguments: &str) -> bool {
-    words(arguments).any(|path| {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let kind = name.rsplit_once('.').map_or("", |(_, kind)| kind);
-        JSON_FILES.iter().any(|known| kind.eq_ignore_ascii_case(known))
-            || (name.starts_with('.') && name.ends_with("rc"))
-    })
-}
-
 /// The words of a call's arguments that look like paths of files.
 fn paths(arguments: &str) -> impl Iterator<Item = &str> {
-    words(arguments).filter(|word| word.len() >= SHORTEST_PATH && word.trim_matches('.').contains(['/', '.']))
-}
-
-/// The words of a call's arguments, in which paths are whole.
-fn words(arguments: &str) -> impl Iterator<Item = &str> {
-    arguments.split(|c: char| !(c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-')))
+    arguments
+        .split(|c: char| !(c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-')))
+        .filter(|word| word.len() >= SHORTEST_PATH && word.trim_matches('.').contains(['/', '.']))
 }
 
 #[cfg(test)]
@@ -122,24 +94,6 @@ mod tests {
         let calls =
             [("shell", "pytest -q"), ("shell", "ls src"), ("shell", "pytest -q"), ("shell", "pytest -q")];
         assert_eq!(of(&calls), [true, false, true, false]);
-    }
-
-    #[test]
-    fn files_of_json_are_known_by_their_names() {
-        for call in [
-            r#"{"path": "package.json"}"#,
-            r#"{"command": "cat config/.eslintrc && cat .x"}"#,
-            r#"{"command": "cat .babelrc"}"#,
-            r#"{"command": "sed -n 1,40p web/tsconfig.JSON"}"#,
-            r#"{"notebook": "/home/me/a b/x.ipynb"}"#,
-        ] {
-            assert!(names_json_file(call), "{call}");
-        }
-        for call in
-            [r#"{"query": "json"}"#, r##"{"order": "#W123"}"##, r#"{"path": "src/json.rs"}"#, "", "{}"]
-        {
-            assert!(!names_json_file(call), "{call}");
-        }
     }
 
     #[test]

@@ -180,7 +180,11 @@ impl Selection {
                 continue;
             }
             let from = passages.len();
-            for hit in regex.find_iter(content.get(line.clone())?) {
+            let text = without_break(content.get(line.clone())?);
+            let mut hits = regex.find_iter(text).filter(|hit| !hit.is_empty()).peekable();
+            // `x*` also matches nothing at every byte; where it matches nothing else, the first place represents the line.
+            let empty = if hits.peek().is_none() { regex.find(text) } else { None };
+            for hit in hits.chain(empty) {
                 let start = (line.start + hit.start()).saturating_sub(AROUND).max(line.start);
                 let start = (start..).find(|&at| is_boundary(content, at))?;
                 let end = (line.start + hit.end() + AROUND).min(line.end);
@@ -218,10 +222,15 @@ fn grep(content: &[u8], regex: &Regex) -> Vec<u8> {
     found.collect::<Vec<_>>().concat()
 }
 
-/// Whether a line matches; its break is not matched against.
+/// Whether a line matches.
 fn matches(line: &[u8], regex: &Regex) -> bool {
+    regex.is_match(without_break(line))
+}
+
+/// The line without its break, which patterns are not matched against.
+fn without_break(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
-    regex.is_match(line.strip_suffix(b"\r").unwrap_or(line))
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// The range of each line, its break included.

@@ -123,6 +123,22 @@ fn long_lines_are_shown_in_passages() {
 }
 
 #[test]
+fn every_long_line_that_matches_is_shown() {
+    let dashes = "-".repeat(3_000);
+    let content = format!("START{dashes}FAILED\r\n{dashes}FAILED\n{dashes}FAILED");
+    let shown = |pattern: &str| -> Vec<&str> {
+        let ranges = Selection::grep(pattern).unwrap().passages(content.as_bytes()).unwrap();
+        ranges.into_iter().map(|range| &content[range]).collect()
+    };
+    let tail = format!("{}FAILED", "-".repeat(200));
+    assert_eq!(shown("FAILED$"), [&format!("{tail}\r\n"), &format!("{tail}\n"), &tail]);
+    assert_eq!(shown("^START-*FAILED$"), [content.lines().next().unwrap().to_owned() + "\r\n"]);
+    let head = "-".repeat(200);
+    assert_eq!(shown("x*"), [&format!("START{}", "-".repeat(195)), &head, &head], "an empty match");
+    assert_eq!(shown("(START)*")[0], format!("START{head}"), "what an empty match is next to");
+}
+
+#[test]
 fn hostile_patterns_are_refused_or_linear() {
     for pattern in ["(", "\\w{9999}{9999}", &"a".repeat(2_000), &"(".repeat(900)] {
         assert!(matches!(Selection::grep(pattern), Err(SelectError::BadPattern { .. })));
