@@ -265,11 +265,9 @@ impl RecordWriter {
 
     fn write(&self, mut batch: Vec<Queued<RecordJob>>) {
         let store = &self.store;
+        let observations: Vec<_> = batch.iter_mut().filter_map(|queued| queued.job.observation.take()).collect();
         append_transcripts(store, &mut batch);
         for Queued { job, .. } in &mut batch {
-            if let Some(observation) = job.observation.take() {
-                observation.keep(store);
-            }
             if let Some(settlement) = job.settlement.take() {
                 settlement.settle();
             }
@@ -293,7 +291,7 @@ impl RecordWriter {
             let recorded = store.record_exchanges(&rows);
             self.health.note(StoredFor::Records, &recorded);
             match recorded {
-                Ok(_) => return,
+                Ok(_) => break,
                 Err(error) if attempt == TRIES => {
                     tracing::error!(%error, records = rows.len(), "records of requests are lost");
                     self.metrics.lose_records(rows.len());
@@ -303,6 +301,10 @@ impl RecordWriter {
                     std::thread::sleep(self.pause);
                 }
             }
+        }
+        // After the records: a conversation is older than a revision that its own requests lead to.
+        for observation in observations {
+            observation.keep(store);
         }
     }
 }
