@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use larder_core::policy::PolicySettings;
 use larder_engine::config::{Config, Standing, factor_change, is_window, window_key};
-use larder_store::{ExchangeFilter, Store, StoreError, UserStore};
+use larder_store::{Store, StoreError, UserStore};
 
 /// The smallest window that is believed, in tokens.
 const MIN_WINDOW: u64 = 256;
@@ -70,15 +70,13 @@ pub fn peek(store: &UserStore, session: &str) -> Result<u64, StoreError> {
     }
 }
 
-/// The revision of a conversation that has been given none: one that was there before any revision was keeps what it
-/// began with.
+/// The revision of a conversation that has been given none: one that sent a prompt before there was any revision keeps
+/// what it began with.
 ///
 /// # Errors
 /// When the store fails.
 pub fn first(store: &UserStore, session: &str, newest: u64) -> Result<u64, StoreError> {
-    let filter =
-        ExchangeFilter { session: Some(session.to_owned()), limit: Some(1), ..ExchangeFilter::default() };
-    Ok(if store.exchanges().list(&filter)?.is_empty() { newest } else { 0 })
+    Ok(if store.exchanges().has_prompts(session)? { 0 } else { newest })
 }
 
 /// Writes the limit that a provider named when it refused a prompt of this conversation as too long, as the window of a model

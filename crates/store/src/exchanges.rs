@@ -254,6 +254,17 @@ impl Exchanges<'_> {
         })
     }
 
+    /// Whether a conversation has sent a prompt: requests that were refused or only counted have no tokens.
+    pub fn has_prompts(&self, session: &str) -> Result<bool, StoreError> {
+        self.store.index().read(|tx| {
+            let mut query = tx.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM exchanges INDEXED BY exchanges_of_session
+                                WHERE user = ?1 AND session = ?2 AND tokens_before > 0)",
+            )?;
+            Ok(query.query_row((self.store.user(), session), |row| row.get(0))?)
+        })
+    }
+
     /// This user's conversations, the one used last first.
     pub fn sessions(&self, limit: u64) -> Result<Vec<SessionSummary>, StoreError> {
         self.store.index().read(|tx| {

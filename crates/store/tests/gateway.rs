@@ -308,6 +308,9 @@ fn exchanges_are_listed_newest_first_and_filtered(open: Factory) {
     assert_eq!((s.tokens_before, s.tokens_after, s.cost_picos, s.without_picos), (2_000, 600, 14, 40));
     assert_eq!(s.compactions, 4);
     assert_eq!(open(&home).exchanges().sessions(1).unwrap().len(), 1);
+    record(&user, &[NewExchange { session: Some("counted"), tokens_before: 0, ..exchange("f") }]);
+    let sent = ["s", "counted", "none"].map(|session| open(&home).exchanges().has_prompts(session).unwrap());
+    assert_eq!(sent, [true, false, false]);
 }
 
 fn costs_are_summed_by_day_model_and_recipe(open: Factory) {

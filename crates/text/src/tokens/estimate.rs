@@ -1,15 +1,12 @@
 //! Estimates for models whose tokenizer is not public: factors relative to o200k_base, and the margin charged. The
 //! provider's own counts, where known, are applied by the caller.
 
-use crate::family::FamilyEstimate;
+use crate::family::{Family, FamilyEstimate};
 
 /// Factors are in hundredths, so that a charge is the same on every machine.
 const WHOLE: usize = 100;
 /// A factor of 1, in parts per million.
 const ONE_PPM: u64 = 1_000_000;
-/// The lowest upper end that reports of a provider lead to, in hundredths: a guess below all vocabularies that are known.
-/// Lower reports say something about the texts of one user, not about the model.
-const LEAST_UPPER: u64 = 80;
 /// How many bytes of a text are examined to tell prose from code.
 const LOOKED_AT: usize = 4 * 1024;
 /// The share of code punctuation, in hundredths, from which a text counts as code.
@@ -64,9 +61,22 @@ impl Margin {
     /// provider reports its own counts.
     pub(super) const UNKNOWN: Self = Self { prose: 120, json: 130, code: 130, upper: 240 };
 
-    /// The lowest factor, in parts per million, by which this margin is corrected.
+    /// The lowest factor, in parts per million, by which this margin is corrected. Lower reports say something about the
+    /// texts of one user: with it, texts of the kind that has the most tokens are still charged their mean.
     pub(super) fn least_factor(self) -> u64 {
-        u64::try_from(self.upper).map_or(ONE_PPM, |upper| (LEAST_UPPER * ONE_PPM / upper.max(1)).min(ONE_PPM))
+        let families = || Family::all().iter().filter_map(|family| family.estimate).map(Self::from);
+        let mean = match self {
+            // The model may belong to any family, also to the one with the most tokens.
+            Self::UNKNOWN => families().map(Self::highest_mean).fold(self.highest_mean(), usize::max),
+            _ => self.highest_mean(),
+        };
+        let (mean, upper) = (mean as u64, self.upper as u64);
+        (mean * ONE_PPM).div_ceil(upper.max(1)).min(ONE_PPM)
+    }
+
+    /// The mean of the kind of text that has the most tokens.
+    fn highest_mean(self) -> usize {
+        self.prose.max(self.json).max(self.code)
     }
 
     /// The likely charge for prose that has `tokens` tokens in the model's own vocabulary.
@@ -152,6 +162,23 @@ mod tests {
             let back = Margin::uncorrected(after as u64, factor) as usize;
             assert!(back.abs_diff(before) <= before / 100, "{factor}: {before} {after} {back}");
         }
+    }
+
+    #[test]
+    fn the_lowest_correction_charges_no_kind_of_text_less_than_its_mean() {
+        let known: Vec<Margin> =
+            Family::all().iter().filter_map(|family| family.estimate).map(Margin::from).collect();
+        let least = |margin: Margin| margin.corrected(margin.least_factor()).charge(10_000);
+        for margin in &known {
+            let charged = least(*margin);
+            assert!(charged >= margin.highest_mean() * 100 && charged <= margin.charge(10_000), "{margin:?}");
+            assert!(
+                least(Margin::UNKNOWN) >= margin.highest_mean() * 100,
+                "a model of any family: {margin:?}"
+            );
+        }
+        assert!(known.len() > 5 && least(Margin::UNKNOWN) < Margin::UNKNOWN.charge(10_000));
+        assert_eq!(Margin::NONE.least_factor(), ONE_PPM);
     }
 
     #[test]

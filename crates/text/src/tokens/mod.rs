@@ -280,8 +280,9 @@ impl Counter {
         self.with_settings(CounterSettings { name, margin, ..CounterSettings::clone(settings) })
     }
 
-    /// The lowest factor, in parts per million, that [`corrected`](Self::corrected) should be given: what the prompts of one
-    /// user show must not let those of another exceed the window.
+    /// The lowest factor, in parts per million, that [`corrected`](Self::corrected) should be given: prompts of one user, such
+    /// as JSON, must not let those of another, such as code, exceed the window. With it, every kind of text is charged at
+    /// least its mean in the family; for models of no family, its mean in any.
     pub fn least_factor(&self) -> u64 {
         self.settings.margin.least_factor()
     }
