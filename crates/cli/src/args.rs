@@ -381,6 +381,9 @@ pub enum Command {
     Revisions {
         #[command(subcommand)]
         command: Option<RevisionsCommand>,
+        /// List the newest 100 revisions before revision N, instead of the newest of all
+        #[arg(long, value_name = "N")]
+        before: Option<u64>,
     },
     /// Copy the home to a folder while it is in use: index, originals, documents, key
     ///

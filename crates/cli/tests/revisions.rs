@@ -76,6 +76,15 @@ fn revisions_are_listed_shown_compared_and_reverted() {
     assert_eq!(shop.json(&["revisions", "revert", "0"])["learned"], json!([]));
     let error = shop.fails(1, &["revisions", "show", "5"]).err;
     assert!(error.contains("revision 5: no such revision") && error.contains("0 to 4"), "{error}");
+
+    for number in 5..=110 {
+        learn(&shop, "a measurement", &[("policy.entry_cap", Some(&number.to_string()))]);
+    }
+    let listed = shop.ok(&["revisions"]);
+    assert!(listed.out.starts_with("   11 ") && listed.err.contains("larder revisions --before 11"));
+    let older = shop.ok(&["revisions", "--before", "11"]);
+    assert!(older.out.starts_with("    1 ") && !older.err.contains("--before"), "{}", older.err);
+    assert_eq!(shop.json(&["revisions", "--before", "3"]), json!([all[0], all[1]]));
 }
 
 /// Refuses what is long, as llama.cpp does.

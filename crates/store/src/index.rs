@@ -44,6 +44,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0018.sql"),
     include_str!("migrations/0019.sql"),
     include_str!("migrations/0020.sql"),
+    include_str!("migrations/0021.sql"),
 ];
 
 /// The newest version of the format that this build reads and writes.

@@ -238,3 +238,34 @@ fn corrections_of_older_versions_become_a_revision() {
     );
     assert_eq!(found, expected);
 }
+
+#[test]
+fn revisions_of_older_versions_get_their_checkpoints() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut old = Connection::open(at(&dir)).unwrap();
+    migrate(&mut old, &at(&dir), &MIGRATIONS[..20]).unwrap();
+    for number in 1..=130_i64 {
+        let changes = format!(r#"{{"k{}.x":"{number}","k{}.x":null}}"#, number % 7, (number + 1) % 7);
+        old.execute("INSERT INTO revisions VALUES (?1, 5, 'c', ?2)", (number, changes)).unwrap();
+    }
+    drop(old);
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
+    let writer = lock(&index.writer);
+    let mut query =
+        writer.prepare("SELECT number, learned FROM revisions WHERE learned IS NOT NULL").unwrap();
+    let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let found: Vec<(i64, String)> = rows.map(Result::unwrap).collect();
+    let expected = |numbers: [i64; 6]| {
+        let values = numbers.map(|number| format!(r#""k{}.x":"{number}""#, number % 7));
+        let mut values = values.to_vec();
+        values.sort();
+        format!("{{{}}}", values.join(","))
+    };
+    let sorted = |json: &str| {
+        let map: std::collections::BTreeMap<String, String> = serde_json::from_str(json).unwrap();
+        serde_json::to_string(&map).unwrap()
+    };
+    let found: Vec<_> = found.iter().map(|(number, learned)| (*number, sorted(learned))).collect();
+    let at = |last: i64| (last, expected(std::array::from_fn(|back| last - back as i64)));
+    assert_eq!(found, [at(64), at(128)]);
+}

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::pointers::to_sql;
@@ -12,6 +13,11 @@ use crate::store::{Store, UserStore};
 use crate::user;
 use larder_disk::StoreError;
 use larder_disk::Timestamp;
+
+/// Every so many revisions one holds everything learned in it, so that reading a revision reads less than so many changes.
+const CHECKPOINT_EVERY: u64 = 64;
+/// Revisions on a page of the list.
+const PAGE: u64 = 100;
 
 /// Learned values as texts, by the key of the setting.
 pub type LearnedSettings = BTreeMap<String, String>;
@@ -43,9 +49,21 @@ impl Revisions<'_> {
         self.store.index().read_recent(&self.store.inner.newest_revision, newest)
     }
 
-    /// Every revision, oldest first.
-    pub fn list(&self) -> Result<Vec<Revision>, StoreError> {
-        self.store.index().read(|tx| up_to(tx, u64::MAX))
+    /// The newest 100 revisions with a number below `before`, or of all, newest first. They end with revision 1, unless
+    /// there are older ones.
+    pub fn list(&self, before: Option<u64>) -> Result<Vec<Revision>, StoreError> {
+        self.store.index().read(|tx| {
+            let end = newest(tx)?.saturating_add(1).min(before.unwrap_or(u64::MAX));
+            let mut page = between(tx, end.saturating_sub(PAGE + 1), end)?;
+            page.reverse();
+            Ok(page)
+        })
+    }
+
+    /// One revision; `None` if it is not stored.
+    pub fn get(&self, number: u64) -> Result<Option<Revision>, StoreError> {
+        let around = (number.saturating_sub(1), number.saturating_add(1));
+        self.store.index().read(|tx| Ok(between(tx, around.0, around.1)?.pop()))
     }
 
     /// What is learned in a revision: the changes up to it together.
@@ -125,22 +143,25 @@ fn newest(index: &Connection) -> Result<u64, StoreError> {
     Ok(query.query_row([], |row| number(row, 0))?)
 }
 
-/// The revisions up to this one, oldest first.
-fn up_to(tx: &Transaction<'_>, last: u64) -> Result<Vec<Revision>, StoreError> {
+/// The revisions between these two, oldest first.
+fn between(tx: &Transaction<'_>, after: u64, before: u64) -> Result<Vec<Revision>, StoreError> {
     let mut query = tx.prepare_cached(
-        "SELECT number, created, cause, changes FROM revisions WHERE number <= ?1 ORDER BY number",
+        "SELECT number, created, cause, changes FROM revisions WHERE number > ?1 AND number < ?2 ORDER BY number",
     )?;
-    let rows = query.query_map([to_sql(last)], |row| {
+    let rows = query.query_map([to_sql(after), to_sql(before)], |row| {
         let created = Timestamp::from_millis(number(row, 1)?);
         Ok((number(row, 0)?, created, row.get(2)?, row.get::<_, String>(3)?))
     })?;
     rows.map(|row| {
         let (number, created, cause, changes) = row?;
-        let changes = serde_json::from_str(&changes)
-            .map_err(|source| StoreError::Record { what: format!("revision {number}"), source })?;
-        Ok(Revision { number, created, cause, changes })
+        Ok(Revision { number, created, cause, changes: parsed(number, &changes)? })
     })
     .collect()
+}
+
+fn parsed<T: DeserializeOwned>(number: u64, json: &str) -> Result<T, StoreError> {
+    serde_json::from_str(json)
+        .map_err(|source| StoreError::Record { what: format!("revision {number}"), source })
 }
 
 fn settings(tx: &Transaction<'_>, number: u64) -> Result<LearnedSettings, StoreError> {
@@ -148,14 +169,30 @@ fn settings(tx: &Transaction<'_>, number: u64) -> Result<LearnedSettings, StoreE
     if number > newest {
         return Err(StoreError::UnknownRevision { number, newest });
     }
-    let mut learned = LearnedSettings::new();
-    for (key, value) in up_to(tx, number)?.into_iter().flat_map(|revision| revision.changes) {
+    let checkpoint = tx
+        .prepare_cached(
+            "SELECT number, learned FROM revisions WHERE number <= ?1 AND learned IS NOT NULL
+             ORDER BY number DESC LIMIT 1",
+        )?
+        .query_row([to_sql(number)], |row| Ok((self::number(row, 0)?, row.get::<_, String>(1)?)))
+        .optional()?;
+    let (from, mut learned) = match checkpoint {
+        Some((from, learned)) => (from, parsed(from, &learned)?),
+        None => (0, LearnedSettings::new()),
+    };
+    for revision in between(tx, from, number.saturating_add(1))? {
+        apply(&mut learned, revision.changes);
+    }
+    Ok(learned)
+}
+
+fn apply(learned: &mut LearnedSettings, changes: BTreeMap<String, Option<String>>) {
+    for (key, value) in changes {
         match value {
             Some(value) => drop(learned.insert(key, value)),
             None => drop(learned.remove(&key)),
         }
     }
-    Ok(learned)
 }
 
 /// As [`Revisions::write`], within a transaction.
@@ -166,17 +203,19 @@ pub(crate) fn append(
     mut changes: BTreeMap<String, Option<String>>,
 ) -> Result<u64, StoreError> {
     let parent = newest(tx)?;
-    let before = settings(tx, parent)?;
-    changes.retain(|key, value| before.get(key) != value.as_ref());
+    let mut learned = settings(tx, parent)?;
+    changes.retain(|key, value| learned.get(key) != value.as_ref());
     if changes.is_empty() {
         return Ok(parent);
     }
     let number = parent.saturating_add(1);
-    let changes = serde_json::to_string(&changes)
-        .map_err(|source| StoreError::Record { what: format!("revision {number}"), source })?;
+    let failed = |source| StoreError::Record { what: format!("revision {number}"), source };
+    let written = serde_json::to_string(&changes).map_err(failed)?;
+    apply(&mut learned, changes);
+    let checkpoint = number.is_multiple_of(CHECKPOINT_EVERY).then(|| serde_json::to_string(&learned));
     tx.execute(
-        "INSERT INTO revisions (number, created, cause, changes) VALUES (?1, ?2, ?3, ?4)",
-        (to_sql(number), to_sql(now.as_millis()), cause, changes),
+        "INSERT INTO revisions (number, created, cause, changes, learned) VALUES (?1, ?2, ?3, ?4, ?5)",
+        (to_sql(number), to_sql(now.as_millis()), cause, written, checkpoint.transpose().map_err(failed)?),
     )?;
     Ok(number)
 }

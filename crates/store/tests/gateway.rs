@@ -39,6 +39,7 @@ fn contract(open: Factory) {
     a_transcript_names_nothing_that_is_not_there(open);
     factors_are_learned_as_revisions(open);
     revisions_are_added_and_never_changed(open);
+    many_revisions_are_read_in_pages_and_from_the_last_checkpoint(open);
     a_conversation_keeps_its_revision_until_it_is_moved_on(open);
     round_trips_come_back_by_session(open);
     users_are_walls(open);
@@ -564,7 +565,7 @@ fn revisions_are_added_and_never_changed(open: Factory) {
     };
     let write = |cause, list: &[&str]| open(&home).store().revisions().write(cause, &changes(list)).unwrap();
     assert_eq!(open(&home).store().revisions().newest().unwrap(), 0);
-    assert!(learned(0).is_empty() && open(&home).store().revisions().list().unwrap().is_empty());
+    assert!(learned(0).is_empty() && open(&home).store().revisions().list(None).unwrap().is_empty());
     assert_eq!(write("first", &["a=1", "b=2", "never learned"]), 1);
     assert_eq!(write("second", &["a", "c=3", "b=2"]), 2);
     assert_eq!(write("nothing new", &["c=3", "a"]), 2, "no revision without a change");
@@ -577,7 +578,8 @@ fn revisions_are_added_and_never_changed(open: Factory) {
     assert_eq!(open(&home).store().revisions().revert(1).unwrap(), 3, "it is that already");
     assert_eq!(open(&home).store().revisions().revert(0).unwrap(), 4);
     assert!(learned(4).is_empty());
-    let all = open(&home).store().revisions().list().unwrap();
+    let mut all = open(&home).store().revisions().list(None).unwrap();
+    all.reverse();
     let told: Vec<_> = all.iter().map(|one| (one.number, one.cause.as_str(), one.changes.clone())).collect();
     assert_eq!(
         told,
@@ -597,6 +599,36 @@ fn revisions_are_added_and_never_changed(open: Factory) {
         );
         assert!(open(&home).store().revisions().revert(number).is_err());
     }
+}
+
+fn many_revisions_are_read_in_pages_and_from_the_last_checkpoint(open: Factory) {
+    let home = Home::new();
+    let write = |number: u64| {
+        let list = [format!("k{}={number}", number % 7), format!("k{}", number % 5)];
+        open(&home).store().revisions().write("c", &changes(&list.each_ref().map(String::as_str))).unwrap()
+    };
+    let mut expected = BTreeMap::new();
+    for number in 1..=250 {
+        assert_eq!(write(number), number);
+        for (key, value) in open(&home).store().revisions().get(number).unwrap().unwrap().changes {
+            value.map_or_else(|| expected.remove(&key), |value| expected.insert(key, value));
+        }
+        assert_eq!(open(&home).store().revisions().settings(number).unwrap(), expected);
+    }
+    let page = |before| -> Vec<u64> {
+        let page = open(&home).store().revisions().list(before).unwrap();
+        page.iter().map(|revision| revision.number).collect()
+    };
+    assert_eq!(page(None), (151..=250).rev().collect::<Vec<_>>());
+    assert_eq!(page(Some(151)), (51..=150).rev().collect::<Vec<_>>());
+    assert_eq!(page(Some(51)), (1..=50).rev().collect::<Vec<_>>());
+    assert_eq!((page(Some(1)), page(Some(0)), page(Some(u64::MAX))), (vec![], vec![], page(None)));
+    assert_eq!(open(&home).store().revisions().get(251).unwrap(), None);
+    // What lies before the last checkpoint is not looked at.
+    let index = rusqlite::Connection::open(home.path().join("index.sqlite")).unwrap();
+    index.execute("UPDATE revisions SET changes = '' WHERE number <= 192", []).unwrap();
+    assert_eq!(open(&home).store().revisions().settings(250).unwrap(), expected);
+    assert_eq!(write(251), 251);
 }
 
 fn a_conversation_keeps_its_revision_until_it_is_moved_on(open: Factory) {

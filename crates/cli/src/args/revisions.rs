@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-pub const EXAMPLES: &str = "Examples:\n  larder revisions\n  larder revisions show 3\n  larder revisions diff 0 3\n  \
+pub const EXAMPLES: &str = "Examples:\n  larder revisions\n  larder revisions --before 200\n  larder revisions show 3\n  larder revisions diff 0 3\n  \
                             larder revisions revert 2";
 
 #[derive(Debug, Subcommand)]

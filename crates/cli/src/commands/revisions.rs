@@ -30,9 +30,13 @@ struct Difference {
     to: Option<String>,
 }
 
-pub fn run(context: &CommandContext, command: Option<RevisionsCommand>) -> Result<(), CliError> {
+pub fn run(
+    context: &CommandContext,
+    command: Option<RevisionsCommand>,
+    before: Option<u64>,
+) -> Result<(), CliError> {
     match command {
-        None => list(context),
+        None => list(context, before),
         Some(RevisionsCommand::Show { number }) => show(context, number),
         Some(RevisionsCommand::Diff { from, to }) => diff(context, from, to),
         Some(RevisionsCommand::Revert { number }) => {
@@ -51,13 +55,16 @@ pub fn run(context: &CommandContext, command: Option<RevisionsCommand>) -> Resul
     }
 }
 
-fn list(context: &CommandContext) -> Result<(), CliError> {
-    let revisions = context.store_to_read()?.revisions().list()?;
+fn list(context: &CommandContext, before: Option<u64>) -> Result<(), CliError> {
+    let mut revisions = context.store_to_read()?.revisions().list(before)?;
+    revisions.reverse();
     if context.global.format == Format::Json {
         return output::json(&revisions);
     }
-    if revisions.is_empty() {
-        output::say("nothing has been learned: the settings apply alone, as revision 0");
+    match revisions.first().map(|revision| revision.number) {
+        None => output::say("nothing has been learned: the settings apply alone, as revision 0"),
+        Some(1) => {}
+        Some(number) => output::say(&format!("older ones: larder revisions --before {number}")),
     }
     for Revision { number, created, cause, changes } in &revisions {
         output::text(&format!("{number:>5} {created} {cause}"))?;
@@ -75,7 +82,7 @@ fn changed(key: &str, value: Option<&str>) -> String {
 fn show(context: &CommandContext, number: u64) -> Result<(), CliError> {
     let store = context.whole_store()?;
     let settings = store.revisions().settings(number)?;
-    let revision = store.revisions().list()?.into_iter().find(|revision| revision.number == number);
+    let revision = store.revisions().get(number)?;
     let (_, learned) = context.config.revised(number, &settings);
     let shown = Shown { number, revision, learned };
     if context.global.format == Format::Json {

@@ -44,6 +44,7 @@ pub use larder_gateway::problem::Problem;
 pub use live::stream;
 pub use pointers::{ContentParams, parse, read};
 pub use policy::look;
+pub use revisions::{RevisionList, RevisionListParams};
 pub use runs::RunDetail;
 pub use shared::{SharedList, publish_seen};
 pub use transcripts::{

@@ -6,25 +6,47 @@ use axum::Json as Answer;
 use axum::extract::State;
 use larder_engine::config::LearnedValue;
 use larder_gateway::app::App;
-use larder_store::{Revision, StoreError};
-use serde::Serialize;
-use utoipa::ToSchema;
+use larder_store::{Revision, Store, StoreError};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::Problem;
 use super::endpoint::{Endpoints, routes};
-use super::extract::{Operator, Path, blocking};
+use super::extract::{Operator, Path, Query, blocking};
 
 /// The endpoints of revisions.
 pub(super) fn endpoints(to: &mut impl Endpoints) {
     routes!(to, list, one, revert);
 }
 
+/// The page of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct RevisionListParams {
+    /// Only revisions with a smaller number, for the next page.
+    pub before: Option<u64>,
+}
+
 /// The revisions of what is learned.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = Revisions)]
 pub struct RevisionList {
-    /// Oldest first. In revision 0, which is not listed, nothing is learned.
+    /// Newest first, at most 100. In revision 0, which is not listed, nothing is learned.
     pub revisions: Vec<Revision>,
+    /// The `before` of the next page; `null` on the last page.
+    pub next: Option<u64>,
+}
+
+impl RevisionList {
+    /// Reads a page of revisions. Blocks.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub fn read(store: &Store, which: &RevisionListParams) -> Result<Self, StoreError> {
+        let revisions = store.revisions().list(which.before)?;
+        let next = revisions.last().map(|revision| revision.number).filter(|number| *number > 1);
+        Ok(Self { revisions, next })
+    }
 }
 
 /// A revision and everything learned in it.
@@ -45,22 +67,25 @@ pub struct RevisionDetail {
 pub fn detail(app: &App, number: u64) -> Result<RevisionDetail, StoreError> {
     let revisions = app.store.revisions();
     let settings = revisions.settings(number)?;
-    let revision = revisions.list()?.into_iter().find(|revision| revision.number == number);
+    let revision = revisions.get(number)?;
     let (_, learned) = app.current().config.revised(number, &settings);
     Ok(RevisionDetail { number, revision, learned })
 }
 
 /// List the revisions of what is learned at run time
 #[utoipa::path(
-    get, path = "/api/v1/revisions", tag = "revisions",
+    get, path = "/api/v1/revisions", tag = "revisions", params(RevisionListParams),
     responses(
-        (status = 200, description = "All of them", body = RevisionList),
+        (status = 200, description = "A page of revisions", body = RevisionList),
         (status = 403, description = "Not an operator key", body = Problem, content_type = "application/problem+json"),
     )
 )]
-pub async fn list(_: Operator, State(app): State<Arc<App>>) -> Result<Answer<RevisionList>, Problem> {
-    let revisions = blocking(move || app.store.revisions().list()).await?;
-    Ok(Answer(RevisionList { revisions }))
+pub async fn list(
+    _: Operator,
+    State(app): State<Arc<App>>,
+    Query(which): Query<RevisionListParams>,
+) -> Result<Answer<RevisionList>, Problem> {
+    Ok(Answer(blocking(move || RevisionList::read(&app.store, &which)).await?))
 }
 
 /// Show a revision and everything learned in it

@@ -324,6 +324,18 @@ async fn revisions_are_shown_and_reverted_by_operators() {
         let refused = ask_with_key(&fake, &router, "a", request).await;
         assert_eq!(refused.status(), StatusCode::FORBIDDEN);
     }
+    for number in 3..=150 {
+        let learned = [("models.far-away.window".to_owned(), Some(number.to_string()))].into();
+        fake.store.revisions().write("a refusal", &learned).unwrap();
+    }
+    let (mut path, mut seen) = ("/api/v1/revisions".to_owned(), Vec::new());
+    for _ in 0..2 {
+        let (_, page) = json_of(&fake, &router, "a", &path).await;
+        seen.extend(page["revisions"].as_array().unwrap().iter().map(|one| one["number"].as_u64().unwrap()));
+        path = format!("/api/v1/revisions?before={}", page["next"]);
+    }
+    assert_eq!(seen, (1..=150).rev().collect::<Vec<_>>());
+    assert_eq!(path, "/api/v1/revisions?before=null");
 }
 
 fn job() -> NewJob {

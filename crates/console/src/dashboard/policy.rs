@@ -21,7 +21,7 @@ use super::layout::{NavItem, PageError, page};
 use super::map::PartLink;
 use super::requests;
 use super::ui::{self, Column, Row, heading, panel, payload};
-use crate::api::{OPERATORS_ONLY, Problem, blocking, look};
+use crate::api::{OPERATORS_ONLY, Problem, Query, RevisionList, RevisionListParams, blocking, look};
 
 /// Formats of pasted requests, with their names.
 const PASTED: [(Endpoint, &str); 3] = [
@@ -42,20 +42,23 @@ pub struct InspectForm {
 pub async fn show(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
+    Query(which): Query<RevisionListParams>,
 ) -> Result<Html<String>, PageError> {
-    let learned = learned(&app, &caller).await?;
+    let learned = learned(&app, &caller, which).await?;
     Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, &learned, None)))
 }
 
-/// What was learned at run time, newest first; it belongs to all users.
-async fn learned(app: &Arc<App>, caller: &Caller) -> Result<Vec<Revision>, Problem> {
+/// What was learned at run time; it belongs to all users.
+async fn learned(
+    app: &Arc<App>,
+    caller: &Caller,
+    which: RevisionListParams,
+) -> Result<RevisionList, Problem> {
     if !caller.operator {
-        return Ok(Vec::new());
+        return Ok(RevisionList::default());
     }
     let store = app.store.clone();
-    let mut revisions = blocking(move || store.revisions().list()).await?;
-    revisions.reverse();
-    Ok(revisions)
+    blocking(move || RevisionList::read(&store, &which)).await
 }
 
 /// `POST /policy`: the decision about the pasted request.
@@ -66,14 +69,14 @@ pub async fn inspect(
 ) -> Result<Html<String>, PageError> {
     let Form(pasted) = form.map_err(Problem::from)?;
     let looked = look(app.clone(), caller.clone(), pasted.endpoint, pasted.body.clone()).await;
-    let learned = learned(&app, &caller).await?;
+    let learned = learned(&app, &caller, RevisionListParams::default()).await?;
     Ok(page(&caller, NavItem::Policy, "Policy", &whole(&app, &caller, &learned, Some((&pasted, &looked)))))
 }
 
 fn whole(
     app: &Arc<App>,
     caller: &Caller,
-    learned: &[Revision],
+    learned: &RevisionList,
     inspected: Option<(&InspectForm, &Result<RequestRecord, Problem>)>,
 ) -> Markup {
     html! {
@@ -196,7 +199,9 @@ fn budgets(models: &[ModelBudget]) -> Markup {
     )
 }
 
-fn revisions(learned: &[Revision]) -> Markup {
+fn revisions(learned: &RevisionList) -> Markup {
+    let RevisionList { revisions, next } = learned;
+    let older = next.map(|next| ("Older revisions", format!("/policy?before={next}#revisions")));
     let columns = [
         Column::number("Revision").heading(),
         Column::text("Written"),
@@ -230,8 +235,9 @@ fn revisions(learned: &[Revision]) -> Markup {
                 "Each revision fills in what the settings leave open. New conversations use the newest; "
                 code { "larder revisions revert N" } " goes back."
             }
-            @if learned.is_empty() { p.muted { "Nothing has been learned: the settings apply alone, as revision 0." } }
-            @else { (ui::table("Revisions", columns, learned.iter().map(row))) }
+            @if revisions.is_empty() { p.muted { "Nothing has been learned: the settings apply alone, as revision 0." } }
+            @else { (ui::table("Revisions", columns, revisions.iter().map(row))) }
+            (ui::pager(older.as_slice()))
         },
     )
 }

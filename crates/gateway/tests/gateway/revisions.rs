@@ -124,7 +124,7 @@ async fn a_factor_of_estimates_is_a_revision_of_all_users_and_processes() {
     for _ in 0..8 {
         assert_eq!(charged(&one, "early").await, (before, 0), "it keeps what it began with");
     }
-    let learned = one.app.store.revisions().list().unwrap();
+    let learned = one.app.store.revisions().list(None).unwrap();
     assert_eq!(learned.len(), 1, "{learned:?}");
     let (key, value) = learned[0].changes.first_key_value().unwrap();
     assert_eq!(key, "models.claude-sonnet-4-5.estimate_factor");
@@ -252,7 +252,7 @@ async fn the_window_of_a_model_that_nobody_knows_is_learned_from_its_refusal() {
         assert!(gateway.last_sent() == results(model, 2), "nothing is shortened on a guess");
         assert_eq!(ask(&gateway, "long", &results(model, 8)).await, 400, "as the provider has it");
         assert!(gateway.last_sent() == results(model, 8));
-        let learned = gateway.app.store.revisions().list().unwrap();
+        let learned = gateway.app.store.revisions().list(None).unwrap();
         assert_eq!(learned.len(), 1, "{learned:?}");
         assert_eq!(
             learned[0].cause,
