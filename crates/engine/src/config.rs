@@ -145,7 +145,7 @@ pub struct Config {
     models: ModelTable,
     /// Learned windows, by the id of the model.
     windows: BTreeMap<String, usize>,
-    /// Learned factors of estimates, in parts per million, by the id of the model.
+    /// Learned factors of estimates, in parts per million, by their keys.
     factors: BTreeMap<String, u64>,
     /// The path of the file, and the place of each key in it.
     path: String,

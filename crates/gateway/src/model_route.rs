@@ -42,8 +42,17 @@ pub struct Route {
     pub rename: bool,
     /// Whether its window is unknown but for what was learned.
     pub learns: bool,
-    /// The factor, in parts per million, by which its counts are corrected; `None` if they are no estimates.
-    pub estimate_factor: Option<u64>,
+    /// How its counts are corrected; `None` if they are no estimates.
+    pub correction: Option<Correction>,
+}
+
+/// The correction of an estimate of tokens.
+#[derive(Clone)]
+pub struct Correction {
+    /// The estimate.
+    pub counter: Counter,
+    /// The factor, in parts per million.
+    pub factor: u64,
 }
 
 impl Route {
@@ -51,12 +60,16 @@ impl Route {
     #[must_use]
     pub fn revised(&self, revised: &RevisedSettings) -> Self {
         let policy = self.policy.revised(&revised.policy, revised.window(&self.model.id));
-        let is_estimated = self.counter.label() == Label::Estimated;
-        let estimate_factor =
-            is_estimated.then(|| revised.estimate_factor(&self.model.id).max(self.counter.least_factor()));
-        let counter =
-            estimate_factor.map_or_else(|| self.counter.clone(), |factor| self.counter.corrected(factor));
-        Self { policy, counter, estimate_factor, ..self.clone() }
+        let estimate = Some(&self.counter).filter(|counter| counter.label() == Label::Estimated);
+        let correction = estimate.map(|estimate| Correction {
+            counter: estimate.clone(),
+            factor: estimate.correction(revised.estimate_factor(&self.model.id, estimate.estimate_name())),
+        });
+        let counter = match &correction {
+            Some(correction) => self.counter.corrected(correction.factor),
+            None => self.counter.clone(),
+        };
+        Self { policy, counter, correction, ..self.clone() }
     }
 }
 
@@ -241,7 +254,7 @@ impl Routes {
             prices: spec.prices.clone(),
             rename: asked != spec.id,
             learns: false,
-            estimate_factor: None,
+            correction: None,
         }
     }
 
@@ -272,7 +285,7 @@ impl Routes {
             prices,
             rename: false,
             learns: limits.is_none(),
-            estimate_factor: None,
+            correction: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use larder_models::price::Usd;
 use larder_proxy::record::{RequestRecord, Tokens};
 use larder_store::{NewExchange, Store, UserStore};
 use larder_text::pointer::PointerId;
+use larder_text::tokens::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::BudgetReservation;
@@ -80,7 +81,9 @@ impl Drop for Pending {
 pub struct Observation {
     /// The provider's id of the model.
     pub model: String,
-    /// Our estimate, not corrected.
+    /// The estimate of its tokens.
+    pub counter: Counter,
+    /// Tokens by that estimate, not corrected.
     pub estimated: u64,
     /// Tokens as the provider reported them.
     pub reported: u64,
@@ -265,7 +268,8 @@ impl RecordWriter {
 
     fn write(&self, mut batch: Vec<Queued<RecordJob>>) {
         let store = &self.store;
-        let observations: Vec<_> = batch.iter_mut().filter_map(|queued| queued.job.observation.take()).collect();
+        let observations: Vec<_> =
+            batch.iter_mut().filter_map(|queued| queued.job.observation.take()).collect();
         append_transcripts(store, &mut batch);
         for Queued { job, .. } in &mut batch {
             if let Some(settlement) = job.settlement.take() {
@@ -330,7 +334,7 @@ fn append_transcripts(store: &Store, batch: &mut [Queued<RecordJob>]) {
 
 impl Observation {
     fn keep(&self, store: &Store) {
-        if let Err(error) = revisions::learn_factor(store, &self.model, self.estimated, self.reported) {
+        if let Err(error) = revisions::learn_factor(store, self) {
             tracing::error!(%error, "what a request shows of the accuracy of estimates could not be stored");
         }
     }

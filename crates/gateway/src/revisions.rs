@@ -7,6 +7,8 @@ use larder_core::policy::PolicySettings;
 use larder_engine::config::{Config, Standing, factor_change, is_window, window_key};
 use larder_store::{Store, StoreError, UserStore};
 
+use crate::recorder::Observation;
+
 /// The smallest window that is believed, in tokens.
 const MIN_WINDOW: u64 = 256;
 /// How many times as long as counted a refused request may have been: counts are estimates.
@@ -49,9 +51,9 @@ impl RevisedSettings {
         self.config.learned_window(id)
     }
 
-    /// The factor, in parts per million, by which the estimated tokens of a model are corrected.
-    pub fn estimate_factor(&self, id: &str) -> u64 {
-        self.config.estimate_factor(id)
+    /// The factor, in parts per million, by which the tokens that an estimate has for a model are corrected.
+    pub fn estimate_factor(&self, id: &str, estimate: &str) -> u64 {
+        self.config.estimate_factor(id, estimate)
     }
 }
 
@@ -106,16 +108,20 @@ pub fn learn_window(
     Ok(())
 }
 
-/// Learns from one prompt how far the estimates of a model are off: the uncorrected estimate, and the tokens that the
-/// provider reported.
+/// Learns from one prompt how far the estimates of a model are off.
 ///
 /// # Errors
 /// When the store fails.
-pub fn learn_factor(store: &Store, model: &str, estimated: u64, reported: u64) -> Result<(), StoreError> {
+pub fn learn_factor(store: &Store, observation: &Observation) -> Result<(), StoreError> {
+    let Observation { model, counter, estimated, reported } = observation;
+    let estimate = counter.estimate_name();
     let revise = |factor_ppm| {
-        let (key, value) = factor_change(model, factor_ppm);
-        let cause = format!("the provider reports {value} times the tokens that are estimated for {model}");
+        let (key, value) = factor_change(model, estimate, factor_ppm);
+        let cause = format!(
+            "by the reports of its provider, {model} takes {value} times the tokens that are estimated"
+        );
         (cause, BTreeMap::from([(key, Some(value))]))
     };
-    store.calibrations().observe(model, estimated, reported, revise).map(drop)
+    let correction = |reported_ppm| counter.correction(reported_ppm);
+    store.calibrations().observe((model, estimate), *estimated, *reported, correction, revise).map(drop)
 }

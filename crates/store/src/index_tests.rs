@@ -221,15 +221,13 @@ fn corrections_of_older_versions_become_a_revision() {
          INSERT INTO session_revisions VALUES ('a', 'old', 1);",
     )
     .unwrap();
-    drop(old);
-    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
+    migrate(&mut old, &at(&dir), &MIGRATIONS[..20]).unwrap();
     let rows = "SELECT (SELECT changes FROM revisions WHERE number = 2), (SELECT created FROM revisions WHERE number = 2),
                        (SELECT group_concat(model || ' ' || estimated || ' ' || reported || ' ' || samples || ' ' || learned)
                         FROM usage_sums),
                        (SELECT group_concat(session || ' ' || revision) FROM session_revisions)";
-    let found = lock(&index.writer)
-        .query_row(rows, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
-        .unwrap();
+    let found =
+        old.query_row(rows, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).unwrap();
     let expected = (
         r#"{"models.m.estimate_factor":"0.700"}"#.to_owned(),
         7,
@@ -268,4 +266,25 @@ fn revisions_of_older_versions_get_their_checkpoints() {
     let found: Vec<_> = found.iter().map(|(number, learned)| (*number, sorted(learned))).collect();
     let at = |last: i64| (last, expected(std::array::from_fn(|back| last - back as i64)));
     assert_eq!(found, [at(64), at(128)]);
+}
+
+#[test]
+fn factors_that_do_not_say_what_they_correct_are_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut old = Connection::open(at(&dir)).unwrap();
+    migrate(&mut old, &at(&dir), &MIGRATIONS[..20]).unwrap();
+    old.execute_batch(
+        r#"INSERT INTO revisions VALUES
+             (1, 5, 'c', '{"models.m.estimate_factor":"0.700","models.n.window":"9","models.o.estimate_factor":"0.800"}'),
+             (2, 6, 'c', '{"models.o.estimate_factor":null}');
+           INSERT INTO usage_sums VALUES ('m', 1000, 700, 9, 700000);"#,
+    )
+    .unwrap();
+    drop(old);
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
+    let rows = "SELECT (SELECT group_concat(number || ' ' || created || ' ' || changes) FROM revisions WHERE number > 2),
+                       (SELECT count(*) FROM usage_sums) + (SELECT count(learned) FROM revisions)";
+    let found: (String, i64) =
+        lock(&index.writer).query_row(rows, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(found, (r#"3 6 {"models.m.estimate_factor":null}"#.to_owned(), 0));
 }

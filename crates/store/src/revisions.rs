@@ -176,10 +176,8 @@ fn settings(tx: &Transaction<'_>, number: u64) -> Result<LearnedSettings, StoreE
         )?
         .query_row([to_sql(number)], |row| Ok((self::number(row, 0)?, row.get::<_, String>(1)?)))
         .optional()?;
-    let (from, mut learned) = match checkpoint {
-        Some((from, learned)) => (from, parsed(from, &learned)?),
-        None => (0, LearnedSettings::new()),
-    };
+    let (from, checkpoint) = checkpoint.unwrap_or((0, "{}".to_owned()));
+    let mut learned = parsed(from, &checkpoint)?;
     for revision in between(tx, from, number.saturating_add(1))? {
         apply(&mut learned, revision.changes);
     }

@@ -522,30 +522,36 @@ fn a_transcript_names_nothing_that_is_not_there(open: Factory) {
 
 fn factors_are_learned_as_revisions(open: Factory) {
     let home = Home::new();
-    let observe_of = |model: &str, estimated, reported| {
+    let observe_by = |model: &str, estimate: &str, estimated, reported| {
         let revise = |factor: u64| (format!("{model} {factor}"), changes(&[&format!("{model}={factor}")]));
-        open(&home).store().calibrations().observe(model, estimated, reported, revise).unwrap()
+        let correction = |factor: u64| factor.clamp(500_000, 1_000_000);
+        let calibrations = open(&home).store().clone();
+        let calibrations = calibrations.calibrations();
+        calibrations.observe((model, estimate), estimated, reported, correction, revise).unwrap()
     };
+    let observe_of = |model: &str, estimated, reported| observe_by(model, "e", estimated, reported);
     let observe = |reported| observe_of("m", 1_000, reported);
     let learned = |number| open(&home).store().revisions().settings(number).unwrap();
-    assert!((0..7).all(|_| observe(1_300).is_none()), "too few to go by");
-    assert_eq!(observe(1_300), Some(1));
-    assert_eq!(learned(1)["m"], "1300000");
-    assert_eq!(observe(1_301), None, "a little further is not learned");
+    assert!((0..7).all(|_| observe(600).is_none()), "too few to go by");
+    assert_eq!(observe(600), Some(1));
+    assert_eq!(learned(1)["m"], "600000");
+    assert!((0..32).all(|_| observe(590).is_none()), "a little further is not learned");
     assert_eq!((observe(0), observe(20), observe(900_000)), (None, None, None), "implausible");
     assert_eq!(open(&home).store().revisions().revert(0).unwrap(), 2);
-    assert_eq!(observe(1_301), None, "what was reverted is not learned again at once");
-    let moved: Vec<_> = (0..40).filter_map(|_| observe(1_600)).collect();
-    assert_eq!(moved.first(), Some(&3));
-    assert!(learned(3)["m"].parse::<u64>().unwrap() > 1_365_000, "{:?}", learned(3));
-    assert_eq!(moved, (3..3 + moved.len() as u64).collect::<Vec<_>>());
+    assert!((0..32).all(|_| observe(600).is_none()), "what was reverted is not learned again at once");
+    let moved: Vec<_> = (0..40).filter_map(|_| observe(700)).collect();
+    assert_eq!((moved, learned(3)["m"].as_str()), (vec![3], "700000"));
+    assert_eq!((0..32).filter_map(|_| observe(100)).collect::<Vec<_>>(), [4]);
+    assert_eq!(learned(4)["m"], "500000", "what takes effect");
+    assert!((0..7).all(|_| observe_by("m", "another", 1_000, 900).is_none()), "of another estimate");
+    assert_eq!((observe_by("m", "another", 1_000, 900), learned(5)["m"].as_str()), (Some(5), "900000"));
     assert_eq!(observe_of("m", 0, 5), None);
     assert!((0..20).all(|_| observe_of("huge", u64::MAX, u64::MAX).is_none()), "sums saturate");
     for number in 0..1_100 {
-        assert_eq!(observe_of(&format!("chosen-{number}"), 1_000, 2_000), None);
+        assert_eq!(observe_of(&format!("chosen-{number}"), 1_000, 600), None);
     }
-    assert!((0..20).all(|_| observe_of("chosen-1099", 1_000, 2_000).is_none()), "clients choose names");
-    assert!((0..7).any(|_| observe_of("chosen-1", 1_000, 2_000).is_some()));
+    assert!((0..20).all(|_| observe_of("chosen-1099", 1_000, 600).is_none()), "clients choose names");
+    assert!((0..7).any(|_| observe_of("chosen-1", 1_000, 600).is_some()));
 }
 
 /// Changes of a revision: `key=value`, or a key alone that is learned no more.
@@ -604,14 +610,17 @@ fn revisions_are_added_and_never_changed(open: Factory) {
 fn many_revisions_are_read_in_pages_and_from_the_last_checkpoint(open: Factory) {
     let home = Home::new();
     let write = |number: u64| {
-        let list = [format!("k{}={number}", number % 7), format!("k{}", number % 5)];
+        let list = [format!("k{}={number}", number % 7), format!("k{}", (number + 3) % 7)];
         open(&home).store().revisions().write("c", &changes(&list.each_ref().map(String::as_str))).unwrap()
     };
     let mut expected = BTreeMap::new();
     for number in 1..=250 {
         assert_eq!(write(number), number);
         for (key, value) in open(&home).store().revisions().get(number).unwrap().unwrap().changes {
-            value.map_or_else(|| expected.remove(&key), |value| expected.insert(key, value));
+            match value {
+                Some(value) => expected.insert(key, value),
+                None => expected.remove(&key),
+            };
         }
         assert_eq!(open(&home).store().revisions().settings(number).unwrap(), expected);
     }

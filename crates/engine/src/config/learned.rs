@@ -15,8 +15,9 @@ const NO_TOKENS: &str = "not a number of tokens";
 /// The beginning and the end of the key of a learned window, around the id of the model: `models.ID.window`.
 const WINDOW: (&str, &str) = ("models.", ".window");
 
-/// The beginning and the end of the key of a learned factor of estimates: `models.ID.estimate_factor`.
-const FACTOR: (&str, &str) = ("models.", ".estimate_factor");
+/// What surrounds the id of the model and the name of the estimate in the key of a learned factor:
+/// `models.ID.estimate_factor."ESTIMATE"`.
+const FACTOR: [&str; 3] = ["models.", ".estimate_factor.\"", "\""];
 /// The factor 1, and the highest that can be used, in parts per million.
 const ONE_PPM: u64 = 1_000_000;
 const MAX_PPM: u64 = 4 * ONE_PPM;
@@ -33,12 +34,23 @@ pub fn is_window(key: &str) -> bool {
     id_in(key, WINDOW).is_some()
 }
 
-/// The key and the value under which it is learned that a provider reports `factor_ppm` tokens for each million that are
-/// estimated for a model: a decimal number, rounded up.
-pub fn factor_change(id: &str, factor_ppm: u64) -> (String, String) {
+/// The key and the value under which it is learned that a provider reports `factor_ppm` tokens for each million that the
+/// estimate of this name has for a model: a decimal number, rounded up.
+pub fn factor_change(id: &str, estimate: &str, factor_ppm: u64) -> (String, String) {
     let thousandths = factor_ppm.div_ceil(THOUSANDTH);
     let value = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);
-    (format!("{}{id}{}", FACTOR.0, FACTOR.1), value)
+    (factor_key(id, estimate), value)
+}
+
+fn factor_key(id: &str, estimate: &str) -> String {
+    let [before, between, after] = FACTOR;
+    format!("{before}{id}{between}{estimate}{after}")
+}
+
+/// Whether a key is that of a learned factor.
+fn is_factor(key: &str) -> bool {
+    let [before, between, after] = FACTOR;
+    key.starts_with(before) && key.contains(between) && key.ends_with(after)
 }
 
 /// The factor that a text is, in parts per million.
@@ -84,7 +96,7 @@ fn help_of(key: &str) -> Option<&'static str> {
             "The window of a model that is in no table, in tokens: learned when its provider refused a longer prompt.",
         );
     }
-    if id_in(key, FACTOR).is_some() {
+    if is_factor(key) {
         return Some("How many tokens the provider of this model reports for each estimated one.");
     }
     is_budget(key).then_some(
@@ -146,11 +158,11 @@ impl Config {
         if let Some(id) = id_in(key, WINDOW) {
             return self.learn_window(id, value);
         }
-        if let Some(id) = id_in(key, FACTOR) {
+        if is_factor(key) {
             let Some(factor) = factor_of(value) else {
                 return Standing::Unusable { reason: "not a factor such as 0.625".to_owned() };
             };
-            self.factors.insert(id.to_owned(), factor);
+            self.factors.insert(key.to_owned(), factor);
             return Standing::Used;
         }
         if is_budget(key) {
@@ -200,10 +212,10 @@ impl Config {
         self.windows.get(id).copied()
     }
 
-    /// The learned factor, in parts per million, by which the estimated tokens of a model are corrected; one million if
-    /// nothing is learned.
-    pub fn estimate_factor(&self, id: &str) -> u64 {
-        self.factors.get(id).copied().unwrap_or(ONE_PPM)
+    /// The learned factor, in parts per million, by which the tokens that the estimate of this name has for a model are
+    /// corrected; one million if nothing is learned about that estimate.
+    pub fn estimate_factor(&self, id: &str, estimate: &str) -> u64 {
+        self.factors.get(&factor_key(id, estimate)).copied().unwrap_or(ONE_PPM)
     }
 }
 
@@ -312,15 +324,17 @@ mod tests {
         for (ppm, text, read) in
             [(620_001, "0.621", 621_000), (1_000_000, "1.000", ONE_PPM), (2_345_000, "2.345", 2_345_000)]
         {
-            let (key, value) = factor_change("a.b/c", ppm);
-            assert_eq!((key.as_str(), value.as_str()), ("models.a.b/c.estimate_factor", text));
+            let (key, value) = factor_change("a.b/c", "open 104", ppm);
+            assert_eq!((key.as_str(), value.as_str()), ("models.a.b/c.estimate_factor.\"open 104\"", text));
             let (revised, _) = config("").revised(1, &BTreeMap::from([(key, value)]));
-            assert_eq!((revised.estimate_factor("a.b/c"), revised.estimate_factor("b")), (read, ONE_PPM));
+            assert_eq!(revised.estimate_factor("a.b/c", "open 104"), read);
+            let unknown = [("b", "open 104"), ("a.b/c", "open 110")];
+            assert_eq!(unknown.map(|(id, estimate)| revised.estimate_factor(id, estimate)), [ONE_PPM; 2]);
         }
         let unusable =
             ["", "1", "0.000", "4.001", "-1.000", "1.00", "1.0000", "99999999999999999999.000", "a.b"];
         for value in unusable {
-            let key = factor_change("m", 1).0;
+            let key = factor_change("m", "open", 1).0;
             let found = standings(&config(""), &[(&key, value)]);
             assert!(matches!(found[..], [Standing::Unusable { .. }]), "{value}");
         }

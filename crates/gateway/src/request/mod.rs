@@ -203,7 +203,7 @@ async fn upstream(
     parts: &Parts,
     gateway: &GatewaySettings,
 ) -> Response {
-    let UpstreamRequest { target, path, body, rehydrator, estimate_factor, learns } = request;
+    let UpstreamRequest { target, path, body, rehydrator, correction, learns } = request;
     let ours = reply::ours(&active.record);
     let choices = active.usage.choices;
     let mut outgoing = outgoing(&target, parts, body);
@@ -219,7 +219,7 @@ async fn upstream(
     active.body_memory.shrink(sending.outgoing.body.len());
     match sent {
         Ok(incoming) => {
-            ResponseRelay { active, dialect, choices, sending, rehydrator, estimate_factor, learns, ours }
+            ResponseRelay { active, dialect, choices, sending, rehydrator, correction, learns, ours }
                 .respond(incoming)
                 .await
         }

@@ -22,7 +22,7 @@ use larder_text::tokens::Counter;
 use crate::app::Snapshot;
 use crate::caches::SessionMemory;
 use crate::error::RequestError;
-use crate::model_route::Route;
+use crate::model_route::{Correction, Route};
 use crate::request::active::ActiveRequest;
 use crate::request::bill::{self, Pricing};
 use crate::request::packing_ahead::PackedAhead;
@@ -61,8 +61,8 @@ pub struct UpstreamRequest {
     pub body: Bytes,
     /// Answers calls of Larder's tool, if it was offered.
     pub rehydrator: Option<Rehydrator>,
-    /// The factor by which the model's estimates were corrected, where the reply can show how far they are off.
-    pub estimate_factor: Option<u64>,
+    /// How the model's estimates were corrected, where the reply can show how far they are off.
+    pub correction: Option<Correction>,
     /// Whether the provider's refusal of its length shows the window of its model.
     pub learns: bool,
 }
@@ -252,7 +252,7 @@ impl RequestDecider<'_> {
             body: prepared.body,
             rehydrator,
             // Attachments charged at their worst case say nothing about the accuracy of text counts.
-            estimate_factor: self.route.estimate_factor.filter(|_| request.is_countable()),
+            correction: self.route.correction.clone().filter(|_| request.is_countable()),
             learns: self.route.learns,
         })
     }

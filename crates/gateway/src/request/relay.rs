@@ -18,6 +18,7 @@ use larder_text::tokens::Counter;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::RequestError;
+use crate::model_route::Correction;
 use crate::recorder::Observation;
 use crate::request::active::ActiveRequest;
 use crate::request::rehydrate::Rehydrator;
@@ -39,9 +40,9 @@ pub struct ResponseRelay {
     pub sending: InFlightRequest,
     /// Answers calls of Larder's tool, if it was offered.
     pub rehydrator: Option<Rehydrator>,
-    /// The correction factor of the model's estimates, in parts per million; `None` if its tokens are counted
-    /// exactly, or the request says nothing about estimates.
-    pub estimate_factor: Option<u64>,
+    /// The correction of the model's estimates; `None` if its tokens are counted exactly, or the request says nothing
+    /// about estimates.
+    pub correction: Option<Correction>,
     /// Whether a refusal of the prompt's length shows the window of the model.
     pub learns: bool,
     /// Larder's headers for the client.
@@ -236,10 +237,11 @@ impl ResponseRelay {
     /// How far the estimates of the model's tokens were off. Further rounds contain more than was counted for the
     /// prompt, so nothing is learned from them.
     fn observation(&self, rounds: &ReplyRounds) -> Option<Observation> {
-        let factor = self.estimate_factor.filter(|_| rounds.count() == 1)?;
+        let Correction { counter, factor } = self.correction.clone().filter(|_| rounds.count() == 1)?;
         let summary = &self.active.record.summary;
         Some(Observation {
             model: summary.answered_by.as_ref()?.id.clone(),
+            counter,
             estimated: Counter::uncorrected(summary.tokens.after, factor),
             reported: rounds.usage()?.input,
         })

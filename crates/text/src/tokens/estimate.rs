@@ -45,6 +45,13 @@ impl ClaudeGeneration {
     }
 }
 
+impl std::fmt::Display for Margin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { prose, json, code, upper } = self;
+        write!(f, "{prose} {json} {code} {upper}")
+    }
+}
+
 impl From<FamilyEstimate> for Margin {
     fn from(estimate: FamilyEstimate) -> Self {
         let FamilyEstimate { prose, json, code, upper, single_digits: _ } = estimate;
@@ -61,9 +68,16 @@ impl Margin {
     /// provider reports its own counts.
     pub(super) const UNKNOWN: Self = Self { prose: 120, json: 130, code: 130, upper: 240 };
 
+    /// The factor by which reports of `reported_ppm` tokens per million charged ones correct this margin: 1 where that
+    /// would change nothing.
+    pub(super) fn correction(self, reported_ppm: u64) -> u64 {
+        let factor = reported_ppm.max(self.least_factor());
+        if self.corrected(factor) == self { ONE_PPM } else { factor }
+    }
+
     /// The lowest factor, in parts per million, by which this margin is corrected. Lower reports say something about the
     /// texts of one user: with it, texts of the kind that has the most tokens are still charged their mean.
-    pub(super) fn least_factor(self) -> u64 {
+    fn least_factor(self) -> u64 {
         let families = || Family::all().iter().filter_map(|family| family.estimate).map(Self::from);
         let mean = match self {
             // The model may belong to any family, also to the one with the most tokens.
@@ -178,7 +192,17 @@ mod tests {
             );
         }
         assert!(known.len() > 5 && least(Margin::UNKNOWN) < Margin::UNKNOWN.charge(10_000));
-        assert_eq!(Margin::NONE.least_factor(), ONE_PPM);
+        assert_eq!(Margin::NONE.correction(500_000), ONE_PPM);
+    }
+
+    #[test]
+    fn a_correction_is_what_changes_the_charge() {
+        let margin = margin("claude");
+        assert_eq!(margin.correction(283_000), margin.least_factor());
+        assert_eq!(margin.correction(800_000), 800_000);
+        for without_effect in [970_000, ONE_PPM, 2_000_000] {
+            assert_eq!(margin.correction(without_effect), ONE_PPM);
+        }
     }
 
     #[test]

@@ -127,6 +127,8 @@ pub struct Counter {
 #[derive(Clone)]
 struct CounterSettings {
     name: String,
+    /// As [`Counter::estimate_name`] gives it.
+    estimate: String,
     label: Label,
     framing: Framing,
     margin: Margin,
@@ -170,7 +172,8 @@ impl Counter {
     ) -> Self {
         let vocabulary =
             CachedEngine { engine: Box::new(engine), cache: CountCache::new(MAX_CACHED), workers };
-        let settings = CounterSettings { name: name.to_owned(), label, framing, margin: Margin::NONE };
+        let (name, estimate) = (name.to_owned(), name.to_owned());
+        let settings = CounterSettings { name, estimate, label, framing, margin: Margin::NONE };
         Self { settings: Arc::new(settings), vocabulary: Arc::new(vocabulary) }
     }
 
@@ -233,6 +236,7 @@ impl Counter {
     fn as_estimate(&self, name: &str, framing: Framing, margin: Margin) -> Self {
         self.with_settings(CounterSettings {
             name: name.to_owned(),
+            estimate: format!("{name} {} {margin}", self.name()),
             label: Label::Estimated,
             framing,
             margin,
@@ -280,16 +284,23 @@ impl Counter {
         self.with_settings(CounterSettings { name, margin, ..CounterSettings::clone(settings) })
     }
 
-    /// The lowest factor, in parts per million, that [`corrected`](Self::corrected) should be given: prompts of one user, such
-    /// as JSON, must not let those of another, such as code, exceed the window. With it, every kind of text is charged at
-    /// least its mean in the family; for models of no family, its mean in any.
-    pub fn least_factor(&self) -> u64 {
-        self.settings.margin.least_factor()
+    /// The factor for [`corrected`](Self::corrected) that follows from `reported_ppm`, what a provider reported per million
+    /// charged tokens. It has a lower limit: prompts of one user, such as JSON, must not let those of another, such as code,
+    /// exceed the window. With it, every kind of text is charged at least its mean in the family; for models of no family,
+    /// its mean in any. A factor that would change nothing is 1.
+    pub fn correction(&self, reported_ppm: u64) -> u64 {
+        self.settings.margin.correction(reported_ppm)
     }
 
     /// The approximate charge without the correction by `factor_ppm`.
     pub fn uncorrected(charged: u64, factor_ppm: u64) -> u64 {
         Margin::uncorrected(charged, factor_ppm)
+    }
+
+    /// What [`corrected`](Self::corrected) corrects: the tokenizer's name, the vocabulary that is counted with, and the margin.
+    /// A correction of one estimate says nothing about another.
+    pub fn estimate_name(&self) -> &str {
+        &self.settings.estimate
     }
 
     /// One token per UTF-8 byte: a proven bound for every byte-level vocabulary, for unknown models.

@@ -232,6 +232,8 @@ fn labels_say_how_far_a_count_can_be_trusted() {
     assert_eq!(claude.count_up_to(text, claude.count(text)), Some(claude.count(text)));
     assert_eq!(claude.count_up_to(text, claude.count(text) - 1), None);
     assert_eq!(Counter::default().name(), DEFAULT_TOKENIZER);
+    let expected = "claude-4.6 o200k_base 108 115 130 145";
+    assert_eq!((claude.estimate_name(), claude.corrected(920_000).estimate_name()), (expected, expected));
 }
 
 #[test]
