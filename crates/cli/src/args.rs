@@ -22,7 +22,7 @@ pub use self::costs::{CostKey, CostsArgs};
 pub use self::models::ModelsCommand;
 pub use self::policy::{PolicyArgs, PolicyCommand};
 pub use self::recipes::{ExplainArgs, InputArgs, ModeArg, RepeatArgs, RunArgs};
-pub use self::revisions::RevisionsCommand;
+pub use self::revisions::{RevisionsArgs, RevisionsCommand};
 pub use self::route::RouteArgs;
 pub use self::serving::{KeysCommand, MCP_EXAMPLES, McpArgs, ServeArgs};
 pub use self::sharing::ShareCommand;
@@ -378,13 +378,7 @@ pub enum Command {
     /// that it began with until its prompt is next compacted. What larder.toml, the environment or a flag sets is never
     /// overridden by a learned value. Revisions are never changed or removed: reverting adds one.
     #[command(after_help = revisions::EXAMPLES)]
-    Revisions {
-        #[command(subcommand)]
-        command: Option<RevisionsCommand>,
-        /// List the newest 100 revisions before revision N, instead of the newest of all
-        #[arg(long, value_name = "N")]
-        before: Option<u64>,
-    },
+    Revisions(RevisionsArgs),
     /// Copy the home to a folder while it is in use: index, originals, documents, key
     ///
     /// The copy is checked, and gets its name once it is complete. It contains the key: keep it as safe as the home.

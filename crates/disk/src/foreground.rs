@@ -2,7 +2,7 @@
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::files;
 
@@ -10,42 +10,63 @@ use crate::files;
 #[derive(Debug)]
 pub struct Foreground {
     path: PathBuf,
-    /// One lock serves all that is done at once in this process: a gateway enters with every request.
-    current: Mutex<Weak<File>>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+/// Who waits in this process. A gateway enters with every request, so the file stays open and is locked once for all.
+#[derive(Debug, Default)]
+struct Waiting {
+    file: Option<File>,
+    count: usize,
 }
 
 /// Work that someone waits for, until it is dropped.
 #[derive(Debug)]
 pub struct ForegroundWork {
-    _locked: Arc<File>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+impl Drop for ForegroundWork {
+    fn drop(&mut self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.count -= 1;
+        // Where a file cannot be unlocked, closing it unlocks it.
+        if waiting.count == 0 && waiting.file.as_ref().is_some_and(|file| file.unlock().is_err()) {
+            waiting.file = None;
+        }
+    }
 }
 
 impl Foreground {
     /// The one of this file.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, current: Mutex::default() }
+        Self { path, waiting: Arc::default() }
     }
 
     /// Says that someone waits for what is done until the value is dropped. `None` where the file system has no locks.
     pub fn enter(&self) -> Option<ForegroundWork> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(locked) = current.upgrade() {
-            return Some(ForegroundWork { _locked: locked });
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.count == 0 {
+            let file = match waiting.file.take() {
+                Some(file) => file,
+                None => {
+                    files::create_dir_all(self.path.parent()?).ok()?;
+                    files::open_private(&self.path).ok()?
+                }
+            };
+            // Who looks whether anyone waits holds the lock for an instant.
+            file.lock_shared().ok()?;
+            waiting.file = Some(file);
         }
-        files::create_dir_all(self.path.parent()?).ok()?;
-        let file = files::open_private(&self.path).ok()?;
-        // Who looks whether anyone waits holds the lock for an instant.
-        file.lock_shared().ok()?;
-        let locked = Arc::new(file);
-        *current = Arc::downgrade(&locked);
-        Some(ForegroundWork { _locked: locked })
+        waiting.count += 1;
+        Some(ForegroundWork { waiting: Arc::clone(&self.waiting) })
     }
 
     /// Whether someone waits.
     pub fn is_occupied(&self) -> bool {
         // Two jobs that look at once would each take the other's lock for someone who waits.
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.strong_count() > 0 {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.count > 0 {
             return true;
         }
         File::open(&self.path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))

@@ -33,14 +33,11 @@ pub struct HttpClient {
 
 impl HttpClient {
     pub(crate) fn client(&self, url: &Url) -> Result<&Client, String> {
-        let (cell, builder) = if is_near(url) {
-            (&self.direct, Client::builder().no_proxy())
-        } else {
-            (&self.proxied, Client::builder())
-        };
-        let client = cell.get_or_init(|| {
+        let near = is_near(url);
+        let client = (if near { &self.direct } else { &self.proxied }).get_or_init(|| {
             // rustls allows one provider per process; one installed by the embedding program is kept.
             let _ = rustls::crypto::ring::default_provider().install_default();
+            let builder = if near { Client::builder().no_proxy() } else { Client::builder() };
             builder
                 .connect_timeout(CONNECT_TIMEOUT)
                 .redirect(redirect::Policy::none())

@@ -1,9 +1,18 @@
 //! Options of `larder revisions`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 pub const EXAMPLES: &str = "Examples:\n  larder revisions\n  larder revisions --before 200\n  larder revisions show 3\n  larder revisions diff 0 3\n  \
                             larder revisions revert 2";
+
+#[derive(Debug, Args)]
+pub struct RevisionsArgs {
+    #[command(subcommand)]
+    pub command: Option<RevisionsCommand>,
+    /// List the newest 100 revisions before revision N, instead of the newest of all
+    #[arg(long, value_name = "N", value_parser = super::number::<u64>)]
+    pub before: Option<u64>,
+}
 
 #[derive(Debug, Subcommand)]
 pub enum RevisionsCommand {

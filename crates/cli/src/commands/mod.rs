@@ -131,9 +131,7 @@ async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
         Command::Models { command } => models::run(&CommandContext::new(global)?, command).await?,
         Command::Serve(args) => serve::run(global, &args).await?,
         Command::Config => config::run(&CommandContext::new(global)?)?,
-        Command::Revisions { command, before } => {
-            revisions::run(&CommandContext::new(global)?, command, before)?;
-        }
+        Command::Revisions(args) => revisions::run(&CommandContext::new(global)?, args)?,
         Command::Policy(args) => return policy::run(&CommandContext::new(global)?, &args),
         Command::Top { gateway, once } => top::run(global, gateway, once).await?,
         Command::Backup { target } => return backup::run(&CommandContext::new(global)?, &target),

@@ -6,7 +6,7 @@ use larder_engine::config::{LearnedValue, Standing};
 use larder_store::{LearnedSettings, Revision};
 use serde::Serialize;
 
-use crate::args::{Format, RevisionsCommand};
+use crate::args::{Format, RevisionsArgs, RevisionsCommand};
 use crate::context::CommandContext;
 use crate::error::CliError;
 use crate::output;
@@ -30,11 +30,8 @@ struct Difference {
     to: Option<String>,
 }
 
-pub fn run(
-    context: &CommandContext,
-    command: Option<RevisionsCommand>,
-    before: Option<u64>,
-) -> Result<(), CliError> {
+pub fn run(context: &CommandContext, args: RevisionsArgs) -> Result<(), CliError> {
+    let RevisionsArgs { command, before } = args;
     match command {
         None => list(context, before),
         Some(RevisionsCommand::Show { number }) => show(context, number),
