@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::files;
+use crate::locks::is_at;
 
 /// The file that is locked while someone waits.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl Foreground {
     pub fn enter(&self) -> Option<ForegroundWork> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.count == 0 {
-            let file = match waiting.file.take() {
+            let file = match waiting.file.take().filter(|file| is_at(file, &self.path)) {
                 Some(file) => file,
                 None => {
                     files::create_dir_all(self.path.parent()?).ok()?;
@@ -87,8 +88,12 @@ mod tests {
         assert!(one.is_occupied() && other.is_occupied());
         drop(second);
         assert!(!one.is_occupied() && !other.is_occupied());
-        let _again = other.enter();
+        let again = other.enter();
         assert!(one.is_occupied());
+        drop(again);
+        std::fs::remove_file(dir.path().join("turns/foreground")).unwrap();
+        let _after = other.enter();
+        assert!(one.is_occupied(), "somebody cleaned up");
     }
 
     #[test]

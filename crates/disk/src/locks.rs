@@ -103,7 +103,7 @@ pub fn wait_for_lease(path: PathBuf, patience: Duration) -> Result<Option<TurnLe
 
 /// Whether the file is still at that path.
 #[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     let id = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
     matches!((file.metadata(), std::fs::metadata(path)), (Ok(mine), Ok(there)) if id(&mine) == id(&there))
@@ -111,6 +111,6 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// Whether a file still exists at that path: on this system, an open file keeps its name.
 #[cfg(not(unix))]
-fn is_at(_: &File, path: &Path) -> bool {
+pub(crate) fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }

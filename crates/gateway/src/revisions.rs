@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use larder_core::policy::PolicySettings;
-use larder_engine::config::{Config, Standing, factor_change, is_window, window_key};
-use larder_store::{Store, StoreError, UserStore};
+use larder_engine::config::{Config, Standing, factor_change, factor_in, is_window, window_key};
+use larder_store::{LearnedSettings, Store, StoreError, UserStore};
 
 use crate::recorder::Observation;
 
@@ -118,10 +118,12 @@ pub fn learn_factor(store: &Store, observation: &Observation) -> Result<(), Stor
     let revise = |factor_ppm| {
         let (key, value) = factor_change(model, estimate, factor_ppm);
         let cause = format!(
-            "by the reports of its provider, {model} takes {value} times the tokens that are estimated"
+            "after reports of its provider, the tokens that are estimated for {model} are multiplied by {value}"
         );
         (cause, BTreeMap::from([(key, Some(value))]))
     };
     let correction = |reported_ppm| counter.correction(reported_ppm);
-    store.calibrations().observe((model, estimate), *estimated, *reported, correction, revise).map(drop)
+    let used = |learned: &LearnedSettings| correction(factor_in(learned, model, estimate));
+    let counts = (*estimated, *reported);
+    store.calibrations().observe((model, estimate), counts, correction, used, revise).map(drop)
 }

@@ -138,7 +138,7 @@ impl SessionRevisions<'_> {
     }
 }
 
-fn newest(index: &Connection) -> Result<u64, StoreError> {
+pub(crate) fn newest(index: &Connection) -> Result<u64, StoreError> {
     let mut query = index.prepare_cached("SELECT coalesce(max(number), 0) FROM revisions")?;
     Ok(query.query_row([], |row| number(row, 0))?)
 }
@@ -164,7 +164,7 @@ fn parsed<T: DeserializeOwned>(number: u64, json: &str) -> Result<T, StoreError>
         .map_err(|source| StoreError::Record { what: format!("revision {number}"), source })
 }
 
-fn settings(tx: &Transaction<'_>, number: u64) -> Result<LearnedSettings, StoreError> {
+pub(crate) fn settings(tx: &Transaction<'_>, number: u64) -> Result<LearnedSettings, StoreError> {
     let newest = newest(tx)?;
     if number > newest {
         return Err(StoreError::UnknownRevision { number, newest });

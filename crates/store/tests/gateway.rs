@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use common::{Home, exchange, facts, message};
 use larder_store::{
-    ExchangeFilter, ForkPoint, KeyId, KeyLimits, LineKind, NewExchange, NewKey, NewRun, RESERVATION_LIFETIME,
-    Reservation, ReserveOutcome, RunFacts, RunStatus, RunTokens, Shortage, Spend, Store, StoreError,
-    Timestamp, TranscriptMessage, UserStore,
+    ExchangeFilter, ForkPoint, KeyId, KeyLimits, LearnedSettings, LineKind, NewExchange, NewKey, NewRun,
+    RESERVATION_LIFETIME, Reservation, ReserveOutcome, RunFacts, RunStatus, RunTokens, Shortage, Spend,
+    Store, StoreError, Timestamp, TranscriptMessage, UserStore,
 };
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerKey};
@@ -525,9 +525,11 @@ fn factors_are_learned_as_revisions(open: Factory) {
     let observe_by = |model: &str, estimate: &str, estimated, reported| {
         let revise = |factor: u64| (format!("{model} {factor}"), changes(&[&format!("{model}={factor}")]));
         let correction = |factor: u64| factor.clamp(500_000, 1_000_000);
-        let calibrations = open(&home).store().clone();
-        let calibrations = calibrations.calibrations();
-        calibrations.observe((model, estimate), estimated, reported, correction, revise).unwrap()
+        let used =
+            |learned: &LearnedSettings| learned.get(model).map_or(1_000_000, |text| text.parse().unwrap());
+        let store = open(&home).store().clone();
+        let counts = (estimated, reported);
+        store.calibrations().observe((model, estimate), counts, correction, used, revise).unwrap()
     };
     let observe_of = |model: &str, estimated, reported| observe_by(model, "e", estimated, reported);
     let observe = |reported| observe_of("m", 1_000, reported);
@@ -541,17 +543,19 @@ fn factors_are_learned_as_revisions(open: Factory) {
     assert!((0..32).all(|_| observe(600).is_none()), "what was reverted is not learned again at once");
     let moved: Vec<_> = (0..40).filter_map(|_| observe(700)).collect();
     assert_eq!((moved, learned(3)["m"].as_str()), (vec![3], "700000"));
-    assert_eq!((0..32).filter_map(|_| observe(100)).collect::<Vec<_>>(), [4]);
+    assert_eq!((0..256).filter_map(|_| observe(100)).collect::<Vec<_>>(), [4]);
     assert_eq!(learned(4)["m"], "500000", "what takes effect");
-    assert!((0..7).all(|_| observe_by("m", "another", 1_000, 900).is_none()), "of another estimate");
-    assert_eq!((observe_by("m", "another", 1_000, 900), learned(5)["m"].as_str()), (Some(5), "900000"));
+    assert_eq!(open(&home).store().revisions().revert(1).unwrap(), 5);
+    assert_eq!((observe(900), learned(6)["m"].as_str()), (Some(6), "900000"), "more than is charged now");
+    assert!((0..7).all(|_| observe_by("m", "another", 1_000, 700).is_none()), "of another estimate");
+    assert_eq!((observe_by("m", "another", 1_000, 700), learned(7)["m"].as_str()), (Some(7), "700000"));
     assert_eq!(observe_of("m", 0, 5), None);
     assert!((0..20).all(|_| observe_of("huge", u64::MAX, u64::MAX).is_none()), "sums saturate");
     for number in 0..1_100 {
         assert_eq!(observe_of(&format!("chosen-{number}"), 1_000, 600), None);
     }
-    assert!((0..20).all(|_| observe_of("chosen-1099", 1_000, 600).is_none()), "clients choose names");
-    assert!((0..7).any(|_| observe_of("chosen-1", 1_000, 600).is_some()));
+    assert!((0..7).all(|_| observe_of("new", 1_000, 600).is_none()), "clients choose names");
+    assert_eq!(observe_of("new", 1_000, 600), Some(8), "the least is forgotten to make room");
 }
 
 /// Changes of a revision: `key=value`, or a key alone that is learned no more.

@@ -6,6 +6,7 @@ pub const EXAMPLES: &str = "Examples:\n  larder revisions\n  larder revisions --
                             larder revisions revert 2";
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct RevisionsArgs {
     #[command(subcommand)]
     pub command: Option<RevisionsCommand>,

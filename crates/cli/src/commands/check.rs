@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use larder_conversation::catalog::TypeCatalog;
 use larder_core::recipe::{Diagnostic, DiagnosticCode};
 use larder_engine::config::{
-    Config, ConfigError, FILE, InspectedConfig, LearnedValue, SettingProblem, Standing,
+    Config, ConfigError, FILE, InspectedConfig, LearnedValue, SettingProblem, Standing, is_window,
 };
 use larder_engine::project::Project;
 use larder_models::connect::Models;
@@ -130,7 +130,7 @@ fn note_on_unknown(table: &ModelTable) {
 fn note_on_learning(learned: &[LearnedValue]) {
     for LearnedValue { key, value, standing } in learned {
         match standing {
-            Standing::Used if key.starts_with("models.") => output::say(&format!(
+            Standing::Used if is_window(key) => output::say(&format!(
                 "note: {key} = {value} was learned from a provider's refusal, since nobody knows this model; add it under \
                  [models.catalogue] in larder.toml to set its window and prices"
             )),

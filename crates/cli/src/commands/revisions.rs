@@ -55,13 +55,14 @@ pub fn run(context: &CommandContext, args: RevisionsArgs) -> Result<(), CliError
 fn list(context: &CommandContext, before: Option<u64>) -> Result<(), CliError> {
     let mut revisions = context.store_to_read()?.revisions().list(before)?;
     revisions.reverse();
-    if context.global.format == Format::Json {
-        return output::json(&revisions);
-    }
     match revisions.first().map(|revision| revision.number) {
+        None if before.is_some() => output::say("there are no older revisions"),
         None => output::say("nothing has been learned: the settings apply alone, as revision 0"),
         Some(1) => {}
         Some(number) => output::say(&format!("older ones: larder revisions --before {number}")),
+    }
+    if context.global.format == Format::Json {
+        return output::json(&revisions);
     }
     for Revision { number, created, cause, changes } in &revisions {
         output::text(&format!("{number:>5} {created} {cause}"))?;

@@ -235,7 +235,7 @@ fn revisions(learned: &RevisionList) -> Markup {
                 "Each revision fills in what the settings leave open. New conversations use the newest; "
                 code { "larder revisions revert N" } " goes back."
             }
-            @if revisions.is_empty() { p.muted { "Nothing has been learned: the settings apply alone, as revision 0." } }
+            @if revisions.is_empty() { p.muted { "No others: in revision 0, nothing is learned and the settings apply alone." } }
             @else { (ui::table("Revisions", columns, revisions.iter().map(row))) }
             (ui::pager(older.as_slice()))
         },

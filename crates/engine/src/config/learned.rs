@@ -47,6 +47,11 @@ fn factor_key(id: &str, estimate: &str) -> String {
     format!("{before}{id}{between}{estimate}{after}")
 }
 
+/// The factor, in parts per million, that applies to the estimate of this name; one million if none is learned.
+pub fn factor_in(learned: &LearnedSettings, id: &str, estimate: &str) -> u64 {
+    learned.get(&factor_key(id, estimate)).and_then(|value| factor_of(value)).unwrap_or(ONE_PPM)
+}
+
 /// Whether a key is that of a learned factor.
 fn is_factor(key: &str) -> bool {
     let [before, between, after] = FACTOR;
@@ -97,7 +102,9 @@ fn help_of(key: &str) -> Option<&'static str> {
         );
     }
     if is_factor(key) {
-        return Some("How many tokens the provider of this model reports for each estimated one.");
+        return Some(
+            "What this estimate of the model's tokens is multiplied by, as the reports of its provider show; 5 % more is charged.",
+        );
     }
     is_budget(key).then_some(
         "A budget of a conversation type, in tokens: learned from what its prompts and replies use.",

@@ -8,12 +8,14 @@ WITH RECURSIVE upto (number, learned) AS (
     VALUES (0, '{}')
     UNION ALL
     SELECT r.number, json_patch(u.learned, r.changes) FROM upto AS u JOIN revisions AS r ON r.number = u.number + 1
+    -- A damaged one is reported when it is read.
+    WHERE json_valid(r.changes)
 )
 UPDATE revisions SET learned = upto.learned FROM upto WHERE upto.number = revisions.number;
 
-INSERT INTO revisions (number, created, cause, changes)
+INSERT INTO revisions (number, created, cause, changes, learned)
 SELECT number + 1, created, 'corrections of estimated tokens that do not say which estimate they correct',
-       json_group_object(key, NULL)
+       json_group_object(key, NULL), json_patch(learned, json_group_object(key, NULL))
 FROM (SELECT * FROM revisions ORDER BY number DESC LIMIT 1), json_each(learned)
 WHERE key LIKE 'models.%.estimate_factor' HAVING count(*) > 0;
 
@@ -28,6 +30,8 @@ CREATE TABLE usage_sums (
     samples   INTEGER NOT NULL,
     highest   INTEGER NOT NULL,
     learned   INTEGER NOT NULL,
+    used      INTEGER NOT NULL,
     wait      INTEGER NOT NULL,
+    revision  INTEGER NOT NULL,
     PRIMARY KEY (model, estimate)
 ) STRICT, WITHOUT ROWID;

@@ -19,6 +19,7 @@ mod reach;
 #[cfg(test)]
 mod reference;
 mod registry;
+mod reports;
 mod runs;
 mod sparse;
 mod trim;
@@ -35,6 +36,7 @@ pub use estimate::ClaudeGeneration;
 pub use framing::Framing;
 pub use pictures::Pictures;
 pub use registry::{DEFAULT_TOKENIZER, Registry};
+pub use reports::EstimateReports;
 
 use crate::cache::BoundedCache;
 use crate::family::Family;
