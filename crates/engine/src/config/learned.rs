@@ -48,7 +48,7 @@ fn factor_key(id: &str, estimate: &str) -> String {
 }
 
 /// The factor, in parts per million, that applies to the estimate of this name; one million if none is learned.
-pub fn factor_in(learned: &LearnedSettings, id: &str, estimate: &str) -> u64 {
+pub fn factor_in(learned: &BTreeMap<String, String>, id: &str, estimate: &str) -> u64 {
     learned.get(&factor_key(id, estimate)).and_then(|value| factor_of(value)).unwrap_or(ONE_PPM)
 }
 

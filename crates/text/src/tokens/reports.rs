@@ -122,7 +122,7 @@ mod tests {
         assert!(!reports(1_000, 800_000).is_empty());
         let lower = reports(2_000, 600_000);
         assert!(lower.last().is_some_and(|factor| *factor < 680_000), "{lower:?}");
-        let higher = reports(2, 900_000);
+        let higher = reports(16, 900_000);
         assert!(higher.last().is_some_and(|factor| *factor > 850_000), "{higher:?}");
     }
 
