@@ -143,7 +143,10 @@ fn log_failure(head: &RequestSummary) {
 /// was not condensed.
 fn log_summaries(exchange: &RequestRecord) {
     let head = &exchange.summary;
-    let is_summary = |compaction: &&Compaction| compaction.to == Rendition::Condensed;
+    // A larger budget may show more of a message that was condensed before.
+    let is_summary = |compaction: &&Compaction| {
+        compaction.to == Rendition::Condensed && compaction.after < compaction.before
+    };
     for compaction in exchange.compactions.iter().filter(is_summary).filter(|_| head.took_effect()) {
         let Compaction { before, after, content_type, .. } = compaction;
         tracing::info!(

@@ -179,6 +179,10 @@ fn names_and_numbers_must_fit_together() {
         (model("a", "api_key_env = \"A\"\napi_key_file = \"f\""), "keep one"),
         (model("layer", "").replace("id = \"x\"\n", ""), "if this is not a model"),
         (embed.replace("dimensions = 4\n", ""), "lacks `dimensions`"),
+        (
+            "[models.a]\nprovider = \"openai\"\nid = \"gpt-4.1-mni\"".to_owned(),
+            "the catalogue has no \"gpt-4.1-mni\"; did you mean \"gpt-4.1-mini\"?",
+        ),
         (embed.replace("openai", "anthropic"), "its provider does not offer"),
         (model("a", "aws_profile = \"p\""), "only provider `bedrock` uses"),
         (

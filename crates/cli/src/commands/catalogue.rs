@@ -64,15 +64,15 @@ fn read(path: &Path) -> Result<Catalogue, CliError> {
 pub fn search(context: &CommandContext, words: &[String]) -> Result<(), CliError> {
     let catalogue = context.config.models().catalogue();
     let found: Vec<&str> = catalogue.search(words).collect();
-    if context.global.format == Format::Json {
-        return output::json(&json!({"models": found}));
-    }
     if found.is_empty() {
         return Err(CliError::Fixable(format!(
             "no model of the catalogue has an id with {}{}",
             words.join(" and "),
             suggestion(catalogue.nearest(&words.join("-")))
         )));
+    }
+    if context.global.format == Format::Json {
+        return output::json(&json!({"models": found}));
     }
     for id in found {
         let limits = catalogue.find(id).and_then(|entry| Some((entry.limits?, entry.row.max_output)));

@@ -34,17 +34,21 @@ struct Shown {
     message: usize,
     /// Its index in the results.
     result: usize,
+    /// Whether its lines are those of its original. Marks of a condensed text number the lines of the original, and a
+    /// reference would number those that are shown.
+    is_complete: bool,
 }
 
 impl<'a> Above<'a> {
-    /// Adds message number `message`, with its text as it is sent if later results may refer to it.
-    pub fn add(&mut self, message: usize, entry: &'a LinkedItem<'a>, text: Option<&str>) {
+    /// Adds message number `message`, with its text as it is sent if that stands above later results, and whether it hides
+    /// nothing.
+    pub fn add(&mut self, message: usize, entry: &'a LinkedItem<'a>, text: Option<(&str, bool)>) {
         if entry.item.role != Role::Tool {
             return;
         }
-        if let Some(text) = text {
+        if let Some((text, is_complete)) = text {
             self.seen.add(text);
-            self.shown.push(Shown { message, result: self.results.len() });
+            self.shown.push(Shown { message, result: self.results.len(), is_complete });
         }
         self.results.push(entry);
     }
@@ -76,7 +80,8 @@ impl<'a> Above<'a> {
 
     /// The reference to the lines of a repeat; `None` if it would not be much shorter.
     fn reference(&self, text: &str, repeat: &Repeat) -> Option<String> {
-        let of = self.name(self.shown.get(repeat.of)?.result)?;
+        let shown = self.shown.get(repeat.of).filter(|shown| shown.is_complete)?;
+        let of = self.name(shown.result)?;
         reference(repeat.lines, &of, &text[repeat.bytes.clone()])
     }
 

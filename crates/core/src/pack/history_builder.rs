@@ -26,7 +26,7 @@ use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
 /// Incremented whenever the same history would be decided differently; part of every memo key.
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 /// Results of at most this many tokens always stay whole, without being analysed.
 const SMALL_RESULT: usize = 48;
 /// A result stays whole up to this multiple of its cap: closer to the cap, header and gap markers cost more than
@@ -223,12 +223,14 @@ fn follow(
     ContentHash::new(&bytes)
 }
 
-/// The text of a result that later ones may refer to, as it is sent.
-fn shown<'a>(entry: &'a LinkedItem<'_>, form: &'a MessageForm) -> Option<&'a str> {
+/// The text of a result that stands above later ones, as it is sent, and whether it hides nothing.
+fn shown<'a>(entry: &'a LinkedItem<'_>, form: &'a MessageForm) -> Option<(&'a str, bool)> {
     match form {
         _ if !entry.is_compressible() || entry.tokens <= SMALL_RESULT => None,
-        MessageForm::Whole => Some(entry.item.text),
-        MessageForm::Replaced(made) if made.rendition == Rendition::Condensed => Some(&made.text),
+        MessageForm::Whole => Some((entry.item.text, true)),
+        MessageForm::Replaced(made) if made.rendition == Rendition::Condensed => {
+            Some((&made.text, made.complete.is_some()))
+        }
         _ => None,
     }
 }

@@ -16,6 +16,8 @@ use super::SkippedRuns;
 
 /// The most bytes of one run: a replay sends it once for every turn.
 const LARGEST_RUN: u64 = 8 << 20;
+/// The most messages of one run, for the same reason.
+const MOST_MESSAGES: usize = 2_000;
 /// The fewest messages of a run with a result that something may need: a call, its result, and what follows.
 const FEWEST_MESSAGES: usize = 4;
 
@@ -75,6 +77,10 @@ pub(super) fn read(
             }
             if history.iter().map(|line| line.raw.bytes).sum::<u64>() > LARGEST_RUN {
                 skip(format!("longer than {} MB", LARGEST_RUN >> 20));
+                continue;
+            }
+            if history.len() > MOST_MESSAGES {
+                skip(format!("longer than {MOST_MESSAGES} messages"));
                 continue;
             }
             let messages = messages(user, &history)?;

@@ -148,7 +148,7 @@ fn read(walk: &mut TableWalk<'_>, document: &DeTable<'_>, catalogue: &Catalogue)
         let start = table.models.remove(key).map_or_else(ModelDraft::default, ModelDraft::from);
         let mut draft = model(walk, key, value, ModelDraft { span: name.span(), ..start })?;
         draft.complete(&table.catalogue);
-        if let Some(spec) = draft.finish(walk, key) {
+        if let Some(spec) = draft.finish(walk, key, &table.catalogue) {
             table.models.insert(key.to_owned(), spec);
         } else {
             walk.broken_model(key);
@@ -407,8 +407,8 @@ impl ModelDraft {
         self.dimensions = self.dimensions.or(entry.row.dimensions.and_then(tokens));
     }
 
-    fn finish(self, walk: &mut TableWalk<'_>, name: &str) -> Option<ModelSpec> {
-        checks::model(walk, name, &self);
+    fn finish(self, walk: &mut TableWalk<'_>, name: &str, catalogue: &Catalogue) -> Option<ModelSpec> {
+        checks::model(walk, name, &self, catalogue);
         Some(ModelSpec {
             provider: self.provider?,
             base_url: self.base_url,

@@ -6,10 +6,10 @@ use toml::de::DeTable;
 
 use super::super::{Capability, ModelTable, Provider, ProviderInfo, TableProblemCode};
 use super::walk::{Span, TableWalk};
-use super::{ModelDraft, TABLE_KEYS};
+use super::{Catalogue, ModelDraft, TABLE_KEYS};
 
 /// One model by itself.
-pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
+pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft, catalogue: &Catalogue) {
     let embeds = draft.capabilities.contains(&Capability::Embedding);
     let needs_folder = draft.provider.is_some_and(|provider| provider.info().needs_folder);
     let required = [
@@ -27,10 +27,13 @@ pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
     if !missing.is_empty() {
         let message = format!("[models.{name}] lacks {}", missing.join(", "));
         let close = TABLE_KEYS.iter().any(|key| strsim::damerau_levenshtein(name, key) == 1);
-        let help = if close {
-            "if this is not a model: the keys other than models are table, use_alternative, layers, catalogue"
-        } else {
-            ""
+        let unknown = draft.id.as_deref().filter(|id| catalogue.find(id).is_none());
+        let help = match unknown.and_then(|id| Some((id, catalogue.nearest(id)?))) {
+            _ if close => {
+                "if this is not a model: the keys other than models are table, use_alternative, layers, catalogue".to_owned()
+            }
+            Some((id, near)) => format!("the catalogue has no {id:?}; did you mean {near:?}?"),
+            None => String::new(),
         };
         walk.problem(TableProblemCode::M004, draft.span.clone(), message, help);
     }
