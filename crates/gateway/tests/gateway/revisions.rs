@@ -128,7 +128,10 @@ async fn a_factor_of_estimates_is_a_revision_of_all_users_and_processes() {
     assert_eq!(learned.len(), 1, "{learned:?}");
     let (key, value) = learned[0].changes.first_key_value().unwrap();
     assert_eq!(key, r#"models.claude-sonnet-4-5.estimate_factor."claude-4.6 o200k_base 108 115 130 145""#);
-    assert!(learned[0].cause.contains(&format!("{} times", value.as_deref().unwrap())), "{learned:?}");
+    assert!(
+        learned[0].cause.ends_with(&format!("multiplied by {}", value.as_deref().unwrap())),
+        "{learned:?}"
+    );
     let (corrected, revision) = charged(&other, "late").await;
     assert!(revision == 1 && corrected * 20 < before * 19, "{corrected} of {before}");
     assert!(corrected >= before * 130 / 145, "half was reported, but code takes more in this family");
