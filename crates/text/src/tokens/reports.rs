@@ -106,7 +106,7 @@ mod tests {
         for (low, high) in [(650_000, 800_000), (550_000, 900_000)] {
             for burst in [1, 10, 50, 200, 1_000, 5_000, 20_000] {
                 let mut sums = EstimateReports::new(ONE_PPM);
-                let ppm = |at: u64| if at / burst % 2 == 0 { low } else { high };
+                let ppm = |at: u64| if (at / burst).is_multiple_of(2) { low } else { high };
                 let learned: Vec<u64> =
                     (0..100_000).filter_map(|at| report(&mut sums, at, ppm(at))).collect();
                 assert!((1..=20).contains(&learned.len()), "{low} {high} {burst}: {learned:?}");
@@ -131,7 +131,7 @@ mod tests {
         for one_in in [3, 20, 50, 200] {
             let mut sums = EstimateReports::new(ONE_PPM);
             let too_low = (0..50_000_u64).filter(|at| {
-                let is_heavy = (at.wrapping_mul(0xD1B5_4A32_D192_ED03) >> 33) % one_in == 0;
+                let is_heavy = (at.wrapping_mul(0xD1B5_4A32_D192_ED03) >> 33).is_multiple_of(one_in);
                 let (estimated, ppm) = if is_heavy { (20_000, 900_000) } else { (700 + at % 3_000, 600_000) };
                 let charged = sums.learned * 105 / 100;
                 sums.add(estimated, estimated * ppm / ONE_PPM, correction);
