@@ -77,15 +77,22 @@ pub async fn one(
     Path(session): Path<String>,
 ) -> Result<Html<String>, PageError> {
     let store = caller.store.clone();
-    let map = blocking(move || CompactionMap::read(&store, &session)).await?;
-    let map = map.ok_or_else(|| Problem::not_found("no request belongs to this session"))?;
+    let read = move || {
+        let has_transcript = !store.transcripts().lines(&session)?.is_empty();
+        Ok(CompactionMap::read(&store, &session)?.map(|map| (map, has_transcript)))
+    };
+    let found = blocking(read).await?;
+    let (map, has_transcript) =
+        found.ok_or_else(|| Problem::not_found("no request belongs to this session"))?;
     let title = html! { "Session " (name(&map.session)) };
     let about = {
         let (requests, compactions) = (map.requests.len() as u64, map.compactions.len() as u64);
         format!("{}, {}", counted(requests, "request"), counted(compactions, "compaction"))
     };
     let tools = html! {
-        a href={ "/sessions/" (segment(&map.session)) "/transcript" } { "Its transcript" } " "
+        @if has_transcript {
+            a href={ "/sessions/" (segment(&map.session)) "/transcript" } { "Its transcript" } " "
+        }
         a href={ "/requests?session=" (segment(&map.session)) } { "Its requests" }
     };
     let content = html! {

@@ -379,6 +379,24 @@ async fn compactions_are_shown_in_sum_and_for_each_session() {
 }
 
 #[tokio::test]
+async fn a_session_links_to_its_transcript_only_if_it_has_one() {
+    let (fake, router) = started(Fake::new());
+    fake.record(&exchange("a", 1));
+    let link = "href=\"/sessions/session-1/transcript\"";
+    let without = page(&fake, &router, "a", "/sessions/session-1").await;
+    assert!(without.contains("Its requests") && !without.contains(link), "{without}");
+    let message = TranscriptMessage {
+        identity: ContentHash::new(b"1"),
+        role: "user",
+        raw: br#"{"content": "hello"}"#,
+        sent: None,
+        pointers: &[],
+    };
+    fake.user("a").transcripts().append("session-1", &[message], None).unwrap();
+    assert!(page(&fake, &router, "a", "/sessions/session-1").await.contains(link));
+}
+
+#[tokio::test]
 async fn live_pieces_are_those_of_the_page() {
     let (fake, router) = started(Fake::new());
     fake.record(&exchange("a", 1));
