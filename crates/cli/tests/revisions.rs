@@ -87,6 +87,16 @@ fn revisions_are_listed_shown_compared_and_reverted() {
     assert_eq!(shop.json(&["revisions", "--before", "3"]), json!([all[0], all[1]]));
 }
 
+#[test]
+fn no_revision_with_unusable_values_is_gone_back_to() {
+    let shop = Shop::with_provider([]);
+    learn(&shop, "damaged", &[("policy.entry_cap", Some("700")), ("models.far-away.window", Some("wide"))]);
+    learn(&shop, "repaired", &[("models.far-away.window", None)]);
+    let refused = shop.fails(1, &["revisions", "revert", "1"]).err;
+    assert!(refused.contains("models.far-away.window = wide: not a number of tokens such as"), "{refused}");
+    assert_eq!(shop.json(&["revisions"]).as_array().unwrap().len(), 2, "nothing is written");
+}
+
 /// Refuses what is long, as llama.cpp does.
 fn takes_little(seen: &Seen) -> Answer {
     let message =

@@ -38,6 +38,9 @@ pub fn run(context: &CommandContext, args: RevisionsArgs) -> Result<(), CliError
         Some(RevisionsCommand::Diff { from, to }) => diff(context, from, to),
         Some(RevisionsCommand::Revert { number }) => {
             let store = context.whole_store()?;
+            let learned = store.revisions().settings(number)?;
+            let checked = context.config.check_revision(number, &learned);
+            checked.map_err(|error| CliError::Fixable(error.to_string()))?;
             let before = store.revisions().newest()?;
             let newest = store.revisions().revert(number)?;
             if newest == before {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Json as Answer;
 use axum::extract::State;
+use axum::http::StatusCode;
 use larder_engine::config::LearnedValue;
 use larder_gateway::app::App;
 use larder_store::{Revision, Store, StoreError};
@@ -114,6 +115,7 @@ pub async fn one(
         (status = 200, description = "The newest revision", body = RevisionDetail),
         (status = 403, description = "Not an operator key", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such revision", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "It has values that cannot be used", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn revert(
@@ -121,5 +123,12 @@ pub async fn revert(
     State(app): State<Arc<App>>,
     Path(number): Path<u64>,
 ) -> Result<Answer<RevisionDetail>, Problem> {
-    Ok(Answer(blocking(move || detail(&app, app.store.revisions().revert(number)?)).await?))
+    let revert = move || {
+        let learned = app.store.revisions().settings(number)?;
+        if let Err(error) = app.current().config.check_revision(number, &learned) {
+            return Ok(Err(Problem::new(StatusCode::CONFLICT, error.to_string())));
+        }
+        Ok(Ok(detail(&app, app.store.revisions().revert(number)?)?))
+    };
+    blocking(revert).await?.map(Answer)
 }

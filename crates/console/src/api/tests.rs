@@ -324,7 +324,15 @@ async fn revisions_are_shown_and_reverted_by_operators() {
         let refused = ask_with_key(&fake, &router, "a", request).await;
         assert_eq!(refused.status(), StatusCode::FORBIDDEN);
     }
-    for number in 3..=150 {
+    fake.store
+        .revisions()
+        .write("damaged", &[("models.far-away.window".to_owned(), Some("wide".to_owned()))].into())
+        .unwrap();
+    fake.store.revisions().revert(0).unwrap();
+    let damaged = post("/api/v1/revisions/3/revert", "application/json", "");
+    let (status, _, body) = read(ask(&fake, &router, "a", damaged).await).await;
+    assert!(status == StatusCode::CONFLICT && body.contains("models.far-away.window = wide"), "{body}");
+    for number in 5..=150 {
         let learned = [("models.far-away.window".to_owned(), Some(number.to_string()))].into();
         fake.store.revisions().write("a refusal", &learned).unwrap();
     }

@@ -11,7 +11,7 @@ use crate::settings::spec::SettingValue;
 use crate::settings::{self, LEARNED};
 
 /// Why a value is not used that should be a number of tokens.
-const NO_TOKENS: &str = "not a number of tokens";
+const NO_TOKENS: &str = "not a number of tokens such as 32000";
 /// The beginning and the end of the key of a learned window, around the id of the model: `models.ID.window`.
 const WINDOW: (&str, &str) = ("models.", ".window");
 
@@ -143,6 +143,18 @@ pub struct LearnedValue {
     pub standing: Standing,
 }
 
+/// A revision with values that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "revision {number} has values that cannot be used, and nothing was changed:\n  {}\nchoose another revision, or write \
+     what you need into larder.toml",
+    problems.join("\n  ")
+)]
+pub struct UnusableRevision {
+    number: u64,
+    problems: Vec<String>,
+}
+
 impl Config {
     /// These settings with what a revision has learned in place of defaults, and what became of each learned value.
     pub fn revised(&self, number: u64, learned: &BTreeMap<String, String>) -> (Self, Vec<LearnedValue>) {
@@ -159,6 +171,24 @@ impl Config {
             values.push(LearnedValue { key: key.clone(), value: value.clone(), standing });
         }
         (revised, values)
+    }
+
+    /// Checks that everything learned in a revision can be used, so that going back to it has its whole effect.
+    ///
+    /// # Errors
+    /// [`UnusableRevision`] with every value that cannot.
+    pub fn check_revision(
+        &self,
+        number: u64,
+        learned: &BTreeMap<String, String>,
+    ) -> Result<(), UnusableRevision> {
+        let (_, values) = self.revised(number, learned);
+        let problem = |LearnedValue { key, value, standing }: LearnedValue| match standing {
+            Standing::Unusable { reason } => Some(format!("{key} = {value}: {reason}")),
+            _ => None,
+        };
+        let problems: Vec<String> = values.into_iter().filter_map(problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(UnusableRevision { number, problems }) }
     }
 
     fn learn(&mut self, number: u64, key: &str, value: &str) -> Standing {
@@ -297,6 +327,26 @@ mod tests {
         let (revised, _) = config("").revised(1, &learned(&pairs));
         assert_eq!(revised.settings(), config("").settings());
         assert_eq!(revised.learned_window("far-away"), None);
+    }
+
+    #[test]
+    fn a_revision_with_unusable_values_is_refused_with_all_of_them() {
+        let check = |pairs: &[(&str, &str)]| config("").check_revision(3, &learned(pairs));
+        let refused = check(&[
+            ("models.m.window", "wide"),
+            ("policy.entry_cap", "700"),
+            ("policy.low_watermark", "low"),
+        ]);
+        let words = refused.unwrap_err().to_string();
+        for expected in [
+            "revision 3",
+            "models.m.window = wide: not a number of tokens such as 32000",
+            "policy.low_watermark = low: not a value such as ",
+        ] {
+            assert!(words.contains(expected), "{expected}: {words}");
+        }
+        assert!(!words.contains("entry_cap"), "{words}");
+        assert!(check(&[("policy.entry_cap", "700")]).is_ok());
     }
 
     #[test]
