@@ -172,13 +172,18 @@ impl Config {
     /// # Errors
     /// If there is no such setting, or the value is illegal.
     pub fn with_flag(mut self, key: &'static str, value: &str) -> Result<Self, ConfigError> {
-        let spec = settings::all().find(|spec| spec.key == key && (spec.accepts)(value));
+        let spec = settings::all().find(|spec| spec.key == key);
         let place = self.settings.iter_mut().find(|setting| setting.key == key);
-        let (Some(spec), Some(place)) = (spec, place) else {
-            return Err(ConfigError::Flag { key, value: value.to_owned() });
-        };
-        *place = setting(spec, value, SettingOrigin::Flag);
-        Ok(self)
+        match (spec, place) {
+            (Some(spec), Some(place)) if (spec.accepts)(value) => {
+                *place = setting(spec, value, SettingOrigin::Flag);
+                Ok(self)
+            }
+            (spec, _) => {
+                let like = spec.map(|spec| spec.example()).unwrap_or_default();
+                Err(ConfigError::Flag { key, value: value.to_owned(), like })
+            }
+        }
     }
 
     /// Where the store is.

@@ -19,7 +19,7 @@ use crate::settings::ProviderSettings;
 use crate::table::{Capability, ModelSpec, ModelTable, Problems, Provider, ServerInfo};
 use crate::upstream::{KeySource, Upstream, UpstreamTarget};
 
-pub use server_check::{ServerField, ServerProblem};
+pub use server_check::{ServerField, ServerProblem, is_address};
 
 /// How models inside this process are opened.
 pub trait EmbeddedModels: Send + Sync {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use larder_core::recipe::Diagnostic;
-use larder_engine::config::catalogue_file;
+use larder_engine::config::{ConfigError, catalogue_file};
 use larder_gateway::app::{App, Load, Loaded};
 use larder_gateway::reload::WatchedFiles;
 use larder_gateway::serve;
@@ -64,6 +64,10 @@ pub(super) fn loader(global: Global, flags: Vec<(&'static str, String)>, store: 
             project.check().diagnostics.iter().filter(|found| found.is_error()).cloned().collect();
         if !errors.is_empty() {
             return Err(project.render(&errors));
+        }
+        let unusable = context.config.unusable_upstreams(&context.models());
+        if !unusable.is_empty() {
+            return Err(ConfigError::Problems(unusable).to_string());
         }
         let user = store.user(&context.global.user).map_err(|error| error.to_string())?;
         let engine = context.engine_over(project, user, context.config.policy()).map_err(words)?;

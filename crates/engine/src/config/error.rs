@@ -46,12 +46,14 @@ pub enum ConfigError {
     #[error("{}", list(.0))]
     Problems(Vec<SettingProblem>),
     /// The command line gives a setting an illegal value.
-    #[error("{key} cannot be {value:?}; see `larder config`")]
+    #[error("--{} cannot be {value:?}; use a value such as {like}", key.rsplit('.').next().unwrap_or(key))]
     Flag {
-        /// The setting.
+        /// The setting, whose last part is the name of the flag.
         key: &'static str,
         /// The value.
         value: String,
+        /// A legal value.
+        like: String,
     },
     /// An environment variable names a setting that is gone.
     #[error("${name}: {why}; {fix}")]

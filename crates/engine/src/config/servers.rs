@@ -19,13 +19,20 @@ impl Config {
             let variable = format!("models.{name}.api_key_env");
             problems.extend(self.doubted(models.doubts(name), &keys, &variable));
         }
-        for upstream in self.gateway().upstreams() {
-            let name = format!("gateway.{}", upstream.provider.as_str());
-            let (keys, variable) = ([name.clone(), format!("{name}_key_file")], format!("{name}_key_env"));
-            problems.extend(self.doubted(models.doubts_of(&upstream), &keys, &variable));
-        }
+        problems.extend(self.unusable_upstreams(models));
         problems.sort_by_key(|problem| (problem.line, problem.column));
         problems
+    }
+
+    /// The same of the servers for models that are not in the table. Without them no gateway starts, while a server of the
+    /// table is needed only once its model is asked.
+    pub fn unusable_upstreams(&self, models: &Models) -> Vec<SettingProblem> {
+        let problems = self.gateway().upstreams().into_iter().flat_map(|upstream| {
+            let name = format!("gateway.{}", upstream.provider.as_str());
+            let (keys, variable) = ([name.clone(), format!("{name}_key_file")], format!("{name}_key_env"));
+            self.doubted(models.doubts_of(&upstream), &keys, &variable)
+        });
+        problems.collect()
     }
 
     /// Tokenizers in the model table that are neither built in nor a file below `folder`, which contains larder.toml.
@@ -101,12 +108,11 @@ mod tests {
         std::fs::write(dir.path().join("empty"), "\n").unwrap();
         std::fs::create_dir(dir.path().join("folder")).unwrap();
         let text = format!(
-            "[gateway]\nopenai = \"http://\"\n  openai_key_file = \"none\"\nanthropic = \"https://x.example\"\n\
+            "[gateway]\nopenai = \"http://x.example\"\n  openai_key_file = \"none\"\nanthropic = \"https://x.example\"\n\
              anthropic_key_file = \"folder\"\n[models.m]\n{TABLE}base_url = \"models.example/v1\"\napi_key_file = \"empty\"\n"
         );
         let told = unusable(dir.path(), &text);
         let expected = [
-            (2, 1, "gateway.openai: `http://` is not an http or https address", "https://"),
             (3, 3, "gateway.openai_key_file: the key file", "gateway.openai_key_env"),
             (5, 1, "gateway.anthropic_key_file: the key file", "gateway.anthropic_key_env"),
             (11, 1, "models.m.base_url: `models.example/v1` is not an http", "https://"),
@@ -117,7 +123,7 @@ mod tests {
             assert_eq!((*line, *column), (expected.0, expected.1), "{message}");
             assert!(message.starts_with(expected.2) && help.contains(expected.3), "{message}: {help}");
         }
-        assert!(told[4].2.ends_with("it is empty"), "{}", told[4].2);
+        assert!(told[3].2.ends_with("it is empty"), "{}", told[3].2);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use larder_models::connect::is_address;
 use larder_models::price::Usd;
 use larder_models::web::Network;
 
@@ -351,7 +352,7 @@ pub(crate) fn share(text: &str) -> Option<f64> {
 pub(crate) fn url_or_unset(text: &str) -> Option<Option<String>> {
     match text {
         "" => Some(None),
-        url if url.starts_with("http://") || url.starts_with("https://") => Some(Some(url.to_owned())),
+        url if is_address(url) => Some(Some(url.to_owned())),
         _ => None,
     }
 }

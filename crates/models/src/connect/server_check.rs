@@ -17,6 +17,11 @@ pub enum ServerField {
     KeyFile,
 }
 
+/// Whether a text is the address of a server.
+pub fn is_address(text: &str) -> bool {
+    http::address(text).is_some()
+}
+
 /// Why a server is unusable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerProblem {
@@ -36,9 +41,9 @@ impl Models {
         self.look_at(address.as_deref(), spec.api_key_file.as_deref().map(Path::new))
     }
 
-    /// Why a server for models outside the table is unusable.
+    /// Why a server for models outside the table is unusable. Its address was checked as the settings were read.
     pub fn doubts_of(&self, upstream: &Upstream) -> Vec<ServerProblem> {
-        self.look_at(Some(&upstream.base_url), upstream.key_file())
+        self.look_at(None, upstream.key_file())
     }
 
     /// The key files of the table and of these servers for other models.
