@@ -133,9 +133,15 @@ fn json_output_contains_the_key_and_its_record() {
 #[test]
 fn what_cannot_be_is_refused_with_its_reason() {
     let shop = Shop::new();
-    for dollars in ["-1", "2,50", "free", ""] {
+    for dollars in ["-1", "NaN", "2,50", "free", ""] {
         let ran = shop.fails(2, &["keys", "create", &format!("--usd-per-day={dollars}")]);
         assert!(ran.err.contains("--usd-per-day"), "{ran:?}");
+    }
+    let negative = shop.fails(2, &["keys", "create", "--usd-per-day", "-3"]).err;
+    assert!(negative.contains("`-3` is not an amount of dollars such as"), "{negative}");
+    for tokens in ["-3", "0", "NaN", "many"] {
+        let ran = shop.fails(2, &["keys", "create", "--tokens-per-day", tokens]);
+        assert!(ran.err.contains("--tokens-per-day") && ran.err.contains("a whole number from 1"), "{ran:?}");
     }
     assert!(shop.fails(2, &["keys", "revoke", "lk-whole-key"]).err.contains("12 digits"));
     assert!(shop.fails(1, &["keys", "revoke", "000000000000"]).err.contains("no such key"));

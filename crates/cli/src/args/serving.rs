@@ -67,10 +67,10 @@ pub enum KeysCommand {
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
         label: String,
         /// Allow at most N tokens a day (UTC), prompts and replies
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::positive)]
         tokens_per_day: Option<u64>,
-        /// Allow at most X US dollars a day (UTC), such as 2.50
-        #[arg(long, value_name = "X")]
+        /// Allow at most X US dollars a day (UTC), such as 2.50; 0 for models that cost nothing
+        #[arg(long, value_name = "X", allow_negative_numbers = true)]
         usd_per_day: Option<Usd>,
         /// Also give access to what belongs to all users: /metrics, and the settings in the dashboard and the API
         #[arg(long)]
