@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 /// A server allocates and frees many small objects on all its threads; the system's allocator then contends for locks
 /// and returns memory that it needs again immediately.
@@ -28,6 +28,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// How long an idle blocking thread waits for more work. The server checks its files every second, which wakes idle
 /// threads in turn and would keep all of them alive.
 const IDLE_THREAD: Duration = Duration::from_secs(2);
+
+/// The same error as if no variable of the environment were set: clap takes an option that is set by a variable for one that
+/// was typed, and lists it in the usage of an error like a required one.
+fn without_environment(refused: clap::Error, typed: &[OsString]) -> clap::Error {
+    if refused.get(clap::error::ContextKind::Usage).is_none() {
+        return refused;
+    }
+    let command = args::Args::command().mut_args(|arg| arg.env(None::<&str>));
+    command.try_get_matches_from(typed).err().unwrap_or(refused)
+}
 
 /// Reports an invalid command line, or prints the requested help or version.
 fn explain(refused: &clap::Error, typed: &[OsString]) -> ExitCode {
@@ -66,7 +76,7 @@ fn main() -> ExitCode {
     let typed = args::reordered(std::env::args_os());
     let args = match args::Args::try_parse_from(&typed) {
         Ok(args) => args,
-        Err(refused) => return explain(&refused, &typed),
+        Err(refused) => return explain(&without_environment(refused, &typed), &typed),
     };
     let is_gateway = matches!(args.command, args::Command::Serve(_));
     output::start_logging(args.global.verbose, is_gateway || args.global.format == args::Format::Plain);

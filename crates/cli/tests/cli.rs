@@ -130,6 +130,13 @@ fn files_that_cannot_be_read_are_named() {
 }
 
 #[test]
+fn the_usage_of_an_error_lists_no_option_that_the_environment_sets() {
+    let told = Shop::new().fails(2, &["runs", "show"]).err;
+    assert!(told.contains("Usage: larder runs show <ID>\n"), "{told}");
+    assert!(Shop::new().ok(&["runs", "--help"]).out.contains("[env: LARDER_HOME]"));
+}
+
+#[test]
 fn a_command_line_that_is_wrong_is_usage() {
     let shop = Shop::new();
     shop.fails(2, &["nosuch"]);
