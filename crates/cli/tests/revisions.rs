@@ -176,3 +176,14 @@ fn a_learned_window_is_shown_compared_and_reverted_and_two_servers_agree() {
         assert_eq!(server.end().0, Some(0));
     }
 }
+
+#[test]
+fn only_factors_of_the_estimate_that_a_model_has_are_listed() {
+    let shop = Shop::new();
+    let key = |estimate: &str| format!("models.claude-sonnet-4-5.estimate_factor.\"{estimate}\"");
+    let (current, former) =
+        (key("claude-4.6 o200k_base 108 115 130 145"), key("claude-4.5 cl100k_base 100 100 100 100"));
+    learn(&shop, "reports", &[(&current, Some("0.700")), (&former, Some("0.800"))]);
+    let listed = shop.ok(&["config"]).out;
+    assert!(listed.contains(&current) && !listed.contains(&former), "{listed}");
+}

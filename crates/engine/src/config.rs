@@ -32,8 +32,8 @@ pub use self::error::ConfigError;
 pub use self::home::{DEFAULT_HOME, home_setting};
 pub use self::inspect::InspectedConfig;
 pub use self::learned::{
-    BUDGETS, LearnedValue, Standing, UnusableRevision, budget_key, factor_change, factor_in, is_window,
-    tool_caps_value, window_key,
+    BUDGETS, LearnedValue, Standing, UnusableRevision, budget_key, factor_change, factor_in, factor_in_key,
+    is_window, tool_caps_value, window_key,
 };
 use self::places::KeyPlaces;
 pub use self::slots::SlotCap;

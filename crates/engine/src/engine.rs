@@ -202,6 +202,16 @@ impl Engine {
         let counter = self.known_counter(id);
         if counter.label() == Label::Bounded { self.tokenizers.registry.unknown() } else { counter }
     }
+
+    /// Whether the tokens of the model with a provider's id are estimated by the estimate of this name: one learned
+    /// correction applies to no other.
+    pub fn estimates_by(&self, id: &str, estimate: &str) -> bool {
+        let mut of_table = self.models.table().models().filter(|(_, spec)| spec.id == id).peekable();
+        match of_table.peek() {
+            None => self.counter_of_id(id).estimate_name() == estimate,
+            Some(_) => of_table.any(|(_, spec)| self.counter(spec).estimate_name() == estimate),
+        }
+    }
 }
 
 impl Tokenizers {

@@ -1,5 +1,7 @@
 //! `larder config`: prints every setting with its value, origin and meaning.
 
+use larder_engine::config::factor_in_key;
+
 use crate::args::Format;
 use crate::context::CommandContext;
 use crate::error::CliError;
@@ -9,7 +11,15 @@ use crate::output;
 const WIDTH: usize = 100;
 
 pub fn run(context: &CommandContext) -> Result<(), CliError> {
-    let settings = context.learned()?.0.settings();
+    let mut settings = context.learned()?.0.settings();
+    // The settings of a project that cannot be opened are listed nonetheless, with all factors.
+    if settings.iter().any(|setting| factor_in_key(&setting.key).is_some())
+        && let Ok(engine) = context.engine_to_read()
+    {
+        settings.retain(|setting| {
+            factor_in_key(&setting.key).is_none_or(|(id, estimate)| engine.estimates_by(id, estimate))
+        });
+    }
     if context.global.format == Format::Json {
         return output::json(&settings);
     }

@@ -52,10 +52,10 @@ pub fn factor_in(learned: &BTreeMap<String, String>, id: &str, estimate: &str) -
     learned.get(&factor_key(id, estimate)).and_then(|value| factor_of(value)).unwrap_or(ONE_PPM)
 }
 
-/// Whether a key is that of a learned factor.
-fn is_factor(key: &str) -> bool {
+/// The id of the model and the name of the estimate in the key of a learned factor; `None` for other keys.
+pub fn factor_in_key(key: &str) -> Option<(&str, &str)> {
     let [before, between, after] = FACTOR;
-    key.starts_with(before) && key.contains(between) && key.ends_with(after)
+    key.strip_prefix(before)?.strip_suffix(after)?.rsplit_once(between)
 }
 
 /// The factor that a text is, in parts per million.
@@ -101,7 +101,7 @@ fn help_of(key: &str) -> Option<&'static str> {
             "The window of a model that is in no table, in tokens: learned when its provider refused a longer prompt.",
         );
     }
-    if is_factor(key) {
+    if factor_in_key(key).is_some() {
         return Some(
             "What this estimate of the model's tokens is multiplied by, as the reports of its provider show; 5 % more is charged.",
         );
@@ -195,7 +195,7 @@ impl Config {
         if let Some(id) = id_in(key, WINDOW) {
             return self.learn_window(id, value);
         }
-        if is_factor(key) {
+        if factor_in_key(key).is_some() {
             let Some(factor) = factor_of(value) else {
                 return Standing::Unusable { reason: "not a factor such as 0.625".to_owned() };
             };
