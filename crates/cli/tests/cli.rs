@@ -525,7 +525,7 @@ fn interventions_are_listed_shown_and_settled() {
     for told in ["recipe notes/nosuch", "`larder interventions resolve 1 "] {
         assert!(one.contains(told), "{one}");
     }
-    assert_eq!(shop.json(&["interventions", "show", "1"])[0]["resolution"], Value::Null);
+    assert_eq!(shop.json(&["interventions", "show", "1"])["resolution"], Value::Null);
     shop.ok(&["interventions", "resolve", "1", "the recipe is written now"]);
     assert_eq!(shop.json(&["interventions"]), json!([]));
     assert_eq!(shop.json(&["interventions", "--all"])[0]["resolution"], "the recipe is written now");

@@ -56,15 +56,16 @@ fn a_turn_leaves_its_summary_which_is_done_later() {
 
     shop.ok(&["jobs", "work"]);
     let failed = shop.json(&["jobs", "show", &id]);
-    assert_eq!((&failed[0]["attempts"], &failed[0]["state"]), (&1.into(), &"waiting".into()));
-    assert!(failed[0]["reason"].as_str().unwrap().contains("out of order"), "{failed}");
+    assert_eq!((&failed["attempts"], &failed["state"]), (&1.into(), &"waiting".into()));
+    assert!(failed["reason"].as_str().unwrap().contains("out of order"), "{failed}");
     assert!(shop.ok(&["jobs"]).out.contains("out of order"));
 
     down.store(false, Ordering::SeqCst);
     shop.ok(&["jobs", "work"]);
     assert_ne!(summaries(&shop)[&1], SUMMARY, "it is repeated after a pause");
-    shop.ok(&["jobs", "retry", &id]);
-    assert!(shop.ok(&["jobs", "work"]).err.contains("1 job taken up"));
+    assert_eq!(shop.json(&["jobs", "retry", &id])["id"].to_string(), id);
+    let worked = shop.ok(&["jobs", "work", "--format", "json"]);
+    assert!(worked.err.contains("1 job taken up") && worked.out == "{\n  \"taken\": 1\n}\n", "{worked:?}");
     assert_eq!(summaries(&shop)[&1], SUMMARY);
     assert!(shop.ok(&["jobs", "work"]).err.contains("no job is due"));
     assert_eq!(jobs(&shop), Vec::<Value>::new());

@@ -59,6 +59,8 @@ fn the_cap_of_a_tool_that_has_opted_out_is_said_to_have_no_effect() {
             "note: policy.tool_caps.read_log has no effect: results of this tool stay whole, see policy.opt_out_tools"
         ]
     );
+    let noted = json!({"severity": "note", "message": notes(&shop)[0].trim_start_matches("note: ")});
+    assert!(shop.json(&["check"]).as_array().unwrap().contains(&noted), "programs see notes too");
     shop.configure("", &format!("[policy]\nopt_out_tools = [\"read*\"]\n{caps}"));
     assert_eq!(notes(&shop).len(), 2);
 }

@@ -49,28 +49,29 @@ pub fn run(global: &Global, dir: Option<PathBuf>, write_registry: bool) -> Resul
     diagnostics.extend(misplaced(global.project.as_deref().unwrap_or(Path::new("."))));
     let settings = settings(&global, &project)?;
     let failed = !settings.is_empty() || diagnostics.iter().any(|diagnostic| diagnostic.is_error());
+    let notes =
+        CommandContext::new(global.clone()).map_or_else(|_| Ok(Vec::new()), |context| notes(&context));
     if global.format == Format::Json {
-        let all: Vec<_> =
-            diagnostics.iter().map(|one| json!(one)).chain(settings.iter().map(|one| json!(one))).collect();
+        let notes = notes.iter().flatten().map(|note| json!({"severity": "note", "message": note}));
+        let settings = settings.iter().map(|one| json!(one));
+        let all: Vec<_> = diagnostics.iter().map(|one| json!(one)).chain(settings).chain(notes).collect();
         output::json(&all)?;
-    } else if diagnostics.is_empty() && settings.is_empty() {
-        let types = types.iter().filter(|one| project.files().contains_key(&one.path())).count();
-        output::line(&without_problems(&global, own, project.check().recipes.len(), types))?;
     } else {
-        output::line(&project.render(&diagnostics))?;
-        for problem in &settings {
-            output::line(&problem.to_string())?;
+        if diagnostics.is_empty() && settings.is_empty() {
+            let types = types.iter().filter(|one| project.files().contains_key(&one.path())).count();
+            output::line(&without_problems(&global, own, project.check().recipes.len(), types))?;
+        } else {
+            output::line(&project.render(&diagnostics))?;
+            for problem in &settings {
+                output::line(&problem.to_string())?;
+            }
+        }
+        for note in notes.iter().flatten() {
+            output::say(&format!("note: {note}"));
         }
     }
-    if let Ok(context) = CommandContext::new(global.clone()) {
-        note_on_unknown(context.config.models());
-        for name in context.config.context_policy().idle_caps() {
-            output::say(&format!(
-                "note: policy.tool_caps.{name} has no effect: results of this tool stay whole, see policy.opt_out_tools"
-            ));
-        }
-        note_on_learning(&context.learned()?.1);
-    }
+    // Problems are reported even if the store cannot be read.
+    notes?;
     if write_registry && project.write_registry()? {
         output::say("registry.yaml is up to date now");
     }
@@ -111,9 +112,22 @@ fn holds(folder: &Path, ending: &str, depth: usize) -> bool {
     })
 }
 
+/// What is no problem, but may not be what was meant.
+fn notes(context: &CommandContext) -> Result<Vec<String>, CliError> {
+    let mut notes = notes_on_unknown(context.config.models());
+    notes.extend(context.config.context_policy().idle_caps().map(|name| {
+        format!(
+            "policy.tool_caps.{name} has no effect: results of this tool stay whole, see policy.opt_out_tools"
+        )
+    }));
+    notes.extend(notes_on_learning(&context.learned()?.1));
+    Ok(notes)
+}
+
 /// Names the models of the table whose ids the catalogue lacks. On a server of the user's own, any id may be right, so
 /// only those are named that resemble a known one.
-fn note_on_unknown(table: &ModelTable) {
+fn notes_on_unknown(table: &ModelTable) -> Vec<String> {
+    let mut notes = Vec::new();
     for (name, spec) in table.models() {
         if spec.provider.info().server.is_none() || table.catalogue().find(&spec.id).is_some() {
             continue;
@@ -121,25 +135,24 @@ fn note_on_unknown(table: &ModelTable) {
         let near = table.catalogue().nearest(&spec.id);
         if near.is_some() || spec.base_url.is_none() {
             let near = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
-            output::say(&format!("note: nobody knows the id {:?} of [models.{name}]{near}", spec.id));
+            notes.push(format!("nobody knows the id {:?} of [models.{name}]{near}", spec.id));
         }
     }
+    notes
 }
 
 /// Names the models that nobody knows, whose windows were learned, and the learned values that cannot be used.
-fn note_on_learning(learned: &[LearnedValue]) {
-    for LearnedValue { key, value, standing } in learned {
-        match standing {
-            Standing::Used if is_window(key) => output::say(&format!(
-                "note: {key} = {value} was learned from a provider's refusal, since nobody knows this model; add it under \
-                 [models.catalogue] in larder.toml to set its window and prices"
-            )),
-            Standing::Unusable { reason } => output::say(&format!(
-                "note: the learned value {key} = {value} is not used: {reason}; see `larder revisions`"
-            )),
-            _ => {}
+fn notes_on_learning(learned: &[LearnedValue]) -> impl Iterator<Item = String> {
+    learned.iter().filter_map(|LearnedValue { key, value, standing }| match standing {
+        Standing::Used if is_window(key) => Some(format!(
+            "{key} = {value} was learned from a provider's refusal, since nobody knows this model; add it under \
+             [models.catalogue] in larder.toml to set its window and prices"
+        )),
+        Standing::Unusable { reason } => {
+            Some(format!("the learned value {key} = {value} is not used: {reason}; see `larder revisions`"))
         }
-    }
+        _ => None,
+    })
 }
 
 /// The report when there are no problems.

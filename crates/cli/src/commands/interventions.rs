@@ -11,6 +11,7 @@ pub fn run(
     all: bool,
 ) -> Result<(), CliError> {
     let store = context.user_to_read()?;
+    let lists = command.is_none();
     let is_one = matches!(command, Some(InterventionsCommand::Show { .. }));
     let found = match command {
         Some(InterventionsCommand::Show { id }) => vec![store.interventions().get(id)?],
@@ -21,7 +22,7 @@ pub fn run(
         None => store.interventions().list(!all)?,
     };
     if context.global.format == Format::Json {
-        return output::json(&found);
+        return if lists { output::json(&found) } else { output::json(&found.first()) };
     }
     if found.is_empty() {
         output::say("no open requests");

@@ -8,6 +8,7 @@ use larder_gateway::app::App;
 use larder_gateway::{jobs, serve};
 use larder_store::{Job, JobState, Store};
 use larder_text::words::counted;
+use serde_json::json;
 
 use crate::args::{Format, Global, JobsCommand};
 use crate::context::CommandContext;
@@ -21,6 +22,7 @@ const LINGERS: u64 = 15;
 
 pub async fn run(global: Global, command: Option<JobsCommand>) -> Result<(), CliError> {
     let context = CommandContext::new(global.clone())?;
+    let lists = matches!(command, Some(JobsCommand::List) | None);
     let found = match command {
         Some(JobsCommand::Work { wait }) => return work(global, &context, Duration::from_secs(wait)).await,
         Some(JobsCommand::Show { id }) => {
@@ -44,7 +46,7 @@ pub async fn run(global: Global, command: Option<JobsCommand>) -> Result<(), Cli
         Some(JobsCommand::List) | None => context.user_to_read()?.jobs().list()?,
     };
     if context.global.format == Format::Json {
-        return output::json(&found);
+        return if lists { output::json(&found) } else { output::json(&found.first()) };
     }
     if found.is_empty() {
         output::say("no background jobs");
@@ -75,11 +77,16 @@ async fn work(global: Global, context: &CommandContext, wait: Duration) -> Resul
     app.documents.recover()?;
     let stop = app.stop.clone();
     tokio::select! {
-        taken = jobs::work(Arc::clone(&app), wait) => output::say(&match taken {
-            None => "another process does the jobs".to_owned(),
-            Some(0) => "no job is due; `larder jobs` lists those that wait".to_owned(),
-            Some(taken) => format!("{} taken up; `larder jobs` lists what is left", counted(taken as u64, "job")),
-        }),
+        taken = jobs::work(Arc::clone(&app), wait) => {
+            output::say(&match taken {
+                None => "another process does the jobs".to_owned(),
+                Some(0) => "no job is due; `larder jobs` lists those that wait".to_owned(),
+                Some(taken) => format!("{} taken up; `larder jobs` lists what is left", counted(taken as u64, "job")),
+            });
+            if context.global.format == Format::Json {
+                output::json(&json!({ "taken": taken }))?;
+            }
+        }
         () = async {
             serve::asked_to_stop().await;
             stop.cancel();
