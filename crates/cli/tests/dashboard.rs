@@ -163,7 +163,7 @@ fn compactions_savings_and_what_is_read_back_are_counted_by_session_and_tool() {
     {
         assert!(card(&overview, name).starts_with(expected), "R3-6.7: {name}: {}", card(&overview, name));
     }
-    assert!(card(&overview, "Summaries").contains("1 changed rendition, 0.5 a session"), "R3-4.36");
+    assert!(card(&overview, "Summaries").contains("1 compaction, 0.5 a session"), "R3-4.36");
     assert!(card(&overview, "Tokens saved").contains("96 % of what came"), "R3-4.36");
     let sessions = get(&served, "/sessions");
     for (session, saved, compactions) in [("deploy", "96 %", 1), ("other", "0 %", 0)] {

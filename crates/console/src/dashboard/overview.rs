@@ -111,8 +111,8 @@ fn totals(totals: &Totals) -> Markup {
     let pointers = format!("in the last window; {} condensed there", counted(shape.parts.condensed, "part"));
     let saved = format!("{} of what came", percent(totals.tokens_saved, totals.tokens_before));
     let summaries = format!(
-        "parts that were condensed; {} changed rendition, {:.1} a session",
-        number(totals.compactions),
+        "parts that were condensed; {}, {:.1} a session",
+        counted(totals.compactions, "compaction"),
         totals.compactions as f64 / totals.sessions.max(1) as f64
     );
     let paid =

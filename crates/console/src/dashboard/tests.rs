@@ -369,7 +369,7 @@ async fn compactions_are_shown_in_sum_and_for_each_session() {
     fake.record(&RequestRecord::new(head, window, compactions, rehydrations));
     let overview = page(&fake, &router, "a", "/").await;
     assert!(overview.contains("<dt>Summaries</dt><dd class=\"value\">1</dd>"), "{overview}");
-    assert!(overview.contains("; 2 changed rendition, 2.0 a session"), "{overview}");
+    assert!(overview.contains("; 2 compactions, 2.0 a session"), "{overview}");
     let sessions = page(&fake, &router, "a", "/sessions").await;
     let (_, row) = sessions.split_once("href=\"/sessions/session-1\"").unwrap();
     let (row, _) = row.split_once("</tr>").unwrap();
