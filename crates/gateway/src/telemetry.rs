@@ -222,6 +222,24 @@ mod tests {
     }
 
     #[test]
+    fn a_message_of_which_more_is_shown_is_not_logged_as_compressed() {
+        let mut exchange = fake::exchange("ada", 1);
+        let expansion = Compaction {
+            to: Rendition::Condensed,
+            before: 500,
+            after: 900,
+            ..exchange.compactions[0].clone()
+        };
+        exchange.compactions = vec![expansion];
+        let (telemetry, events) = (Telemetry::new(exchange.summary.time, None), Events::default());
+        let logging = tracing::subscriber::set_default(events.clone());
+        telemetry.record(&exchange);
+        drop(logging);
+        assert!(!events.named("context_budget_decision").is_empty());
+        assert!(events.named("smart_summarization").is_empty());
+    }
+
+    #[test]
     fn decisions_and_summaries_are_logged_without_a_word_of_the_clients() {
         let mut exchange = fake::exchange("ada", 1);
         let secret = "what the client wrote";
