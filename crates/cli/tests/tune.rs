@@ -75,6 +75,16 @@ fn from_few_runs_nothing_is_proposed() {
 }
 
 #[test]
+fn a_conversation_that_would_take_hours_is_skipped_and_named() {
+    let shop = recorded([run_of(&["list"], 0, 1_001, 1, &|_| false)], "");
+    let tuned = shop.json(&["policy", "tune"]);
+    let skipped = json!([{"runs": 1, "why": "longer than 2000 messages"}]);
+    assert_eq!((&tuned["runs"], &tuned["skipped"]), (&json!(0), &skipped));
+    let said = shop.ok(&["policy", "tune"]).out;
+    assert!(said.contains("not replayed: 1 (longer than 2000 messages)"), "{said}");
+}
+
+#[test]
 fn what_a_gateway_without_settings_recorded_is_replayed_and_decided_by_the_catalogue() {
     let mut asked = run(0, TURNS, false);
     asked["model"] = json!("gpt-4o-mini");
