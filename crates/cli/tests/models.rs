@@ -30,7 +30,10 @@ fn an_id_that_nobody_knows_is_answered_with_the_nearest() {
     let shop = Shop::new();
     let ran = shop.fails(1, &["models", "show", "claude-sonet-4-5"]);
     assert!(ran.err.contains("did you mean \"claude-sonnet-4-5\"?"), "{}", ran.err);
-    assert!(shop.fails(1, &["models", "search", "no-such-model-at-all"]).err.contains("no model"));
+    let none = ["models", "search", "no-such-model-at-all"];
+    for args in [&none[..], &[&none[..], &["--format", "json"]].concat()] {
+        assert!(shop.fails(1, args).err.contains("no model"), "{args:?}");
+    }
     let found = shop.ok(&["models", "search", "sonnet", "4-5", "us.anthropic"]).out;
     assert!(found.contains("us.anthropic.claude-sonnet-4-5-20250929-v1:0  window 200000"), "{found}");
 }
