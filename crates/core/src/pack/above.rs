@@ -217,6 +217,9 @@ fn quotable(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pack::items::{ConversationItem, link};
+    use larder_text::hash::ContentHash;
+    use larder_text::tokens::Counter;
 
     fn lines(range: std::ops::Range<usize>) -> String {
         range.map(|at| format!("line {at} of the report says {}\n", at * 7919)).collect()
@@ -239,6 +242,35 @@ mod tests {
         assert_eq!(found, expected, "the numbers are those of the text as sent");
         let end = text.trim_end_matches('\n');
         assert_eq!(within(end).unwrap(), expected.trim_end(), "the last line may lack its break");
+    }
+
+    #[test]
+    fn only_a_text_that_is_shown_whole_is_referred_to() {
+        let text = lines(0..9);
+        let result = ConversationItem {
+            role: Role::Tool,
+            text: &text,
+            hash: ContentHash::new(text.as_bytes()),
+            tokens: 100,
+            sampled: false,
+            opaque_tokens: 0,
+            opaque: &[],
+            calls: &[],
+            result_of: None,
+            is_error: false,
+            summarizable: true,
+            spared: false,
+            rehydrated: false,
+        };
+        let linked = link(std::slice::from_ref(&result), 1_000, &|_| None, &Counter::cl100k());
+        let referring = |is_complete| {
+            let mut above = Above::default();
+            above.add(0, &linked[0], Some((&text, is_complete)));
+            above.referring(&text, 0, false)
+        };
+        let whole = referring(true).unwrap();
+        assert!(whole.starts_with("[… above: L1-9 of \"tool\""), "{whole}");
+        assert_eq!(referring(false), None, "its lines have other numbers than those of the original");
     }
 
     #[test]
