@@ -19,14 +19,19 @@ fn listing(run: usize, turn: usize) -> String {
     (0..50).map(line).collect()
 }
 
-/// A run of an agent that looks at listings. `uses`: it names what is in the middle of each.
-fn run(number: usize, turns: usize, uses: bool) -> Value {
+/// Which line of the result before it a message of an agent repeats, by the tool that gave it.
+type Uses<'a> = &'a dyn Fn(&str) -> Option<usize>;
+
+/// The line in the middle of a listing of `run`.
+const MIDDLE: Option<usize> = Some(25);
+
+/// A run of an agent that looks at listings of 50 lines and repeats this line of each.
+fn run(number: usize, turns: usize, uses: Option<usize>) -> Value {
     run_of(&["list"], number, turns, 50, &|_| uses)
 }
 
-/// A run of an agent that calls these tools by turns. Each gives `lines` lines; `uses` says of which tools the agent names
-/// what is in the middle.
-fn run_of(tools: &[&str], number: usize, turns: usize, lines: usize, uses: &dyn Fn(&str) -> bool) -> Value {
+/// A run of an agent that calls these tools by turns. Each gives `lines` lines.
+fn run_of(tools: &[&str], number: usize, turns: usize, lines: usize, uses: Uses<'_>) -> Value {
     let listing =
         |run, turn| listing(run, turn).lines().take(lines).fold(String::new(), |all, line| all + line + "\n");
     let tool = |turn: usize| tools[turn % tools.len()];
@@ -35,8 +40,11 @@ fn run_of(tools: &[&str], number: usize, turns: usize, lines: usize, uses: &dyn 
     for turn in 0..turns {
         let id = format!("call_{turn}");
         let arguments = json!({"aisle": turn}).to_string();
-        let said = match turn.checked_sub(1).filter(|last| uses(tool(*last))) {
-            Some(last) => format!("So much for {}.", listing(number, last).lines().nth(lines / 2).unwrap()),
+        let last = turn.checked_sub(1).and_then(|last| Some((last, uses(tool(last))?)));
+        let said = match last {
+            Some((last, line)) => {
+                format!("So much for {}.", listing(number, last).lines().nth(line).unwrap())
+            }
             None => "Next.".to_owned(),
         };
         messages.push(json!({"role": "assistant", "content": said, "tool_calls": [
@@ -63,7 +71,7 @@ fn recorded(runs: impl IntoIterator<Item = Value>, policy: &str) -> Shop {
 
 #[test]
 fn from_few_runs_nothing_is_proposed() {
-    let shop = recorded([run(0, TURNS, false)], "");
+    let shop = recorded([run(0, TURNS, None)], "");
     let tuned = shop.json(&["policy", "tune", "--apply"]);
     assert_eq!(
         (&tuned["runs"], &tuned["proposed"], &tuned["revision"]),
@@ -86,7 +94,7 @@ fn a_conversation_that_would_take_hours_is_skipped_and_named() {
 
 #[test]
 fn what_a_gateway_without_settings_recorded_is_replayed_and_decided_by_the_catalogue() {
-    let mut asked = run(0, TURNS, false);
+    let mut asked = run(0, TURNS, None);
     asked["model"] = json!("gpt-4o-mini");
     let shop = Shop::with_provider([reply_text("done")]);
     shop.write("larder.toml", "");
@@ -98,8 +106,7 @@ fn what_a_gateway_without_settings_recorded_is_replayed_and_decided_by_the_catal
     assert_eq!((&tuned["runs"], &tuned["skipped"]), (&json!(1), &json!([])), "{tuned}");
     assert_eq!((&tuned["current"]["needs"], &tuned["current"]["needs_in_view"]), (&json!(0), &json!(null)));
     let said = shop.ok(&["policy", "tune"]).out;
-    assert!(said.contains("0 needs were found, so nothing can be said about what stays in view"), "{said}");
-    assert!(!said.contains("100.00 %"), "{said}");
+    assert!(said.contains("1 run, 26 turns, 0 needs") && !said.contains("100.00 %"), "{said}");
     shop.write("request.json", asked.to_string());
     let decided = shop.json(&["policy", "request.json"]);
     assert_eq!((&decided["outcome"], &decided["unknown_window"]), (&json!("ok"), &json!(false)), "{decided}");
@@ -109,14 +116,25 @@ fn what_a_gateway_without_settings_recorded_is_replayed_and_decided_by_the_catal
     assert_eq!(unknown["unknown_window"], true, "{unknown}");
 }
 
+/// An agent that repeats nothing may need all the same what it was shown.
 #[test]
-fn a_lower_cap_is_proposed_applied_and_reverted_where_nothing_is_needed() {
-    let shop = recorded((0..12).map(|number| run(number, TURNS, false)), "");
+fn from_runs_without_needs_nothing_is_proposed() {
+    let shop = recorded((0..12).map(|number| run(number, TURNS, None)), "");
+    let tuned = shop.json(&["policy", "tune", "--apply"]);
+    assert_eq!((&tuned["runs"], &tuned["proposed"]), (&json!(12), &json!(null)), "{tuned}");
+    let note = tuned["note"].as_str().unwrap();
+    assert!(note.starts_with("0 needs are too few to judge by"), "{note}");
+    assert_eq!(shop.json(&["revisions"]), json!([]));
+}
+
+#[test]
+fn a_lower_cap_is_proposed_applied_and_reverted_where_it_hides_nothing_needed() {
+    let shop = recorded((0..12).map(|number| run(number, TURNS, Some(0))), "");
     let tuned = shop.json(&["policy", "tune", "--apply"]);
     let (current, proposed) = (&tuned["current"], &tuned["proposed"]);
     let cost = |trial: &Value| trial["net_cost"].as_f64().unwrap();
     assert!(cost(proposed) < cost(current) - 0.1, "{proposed} {current}");
-    assert_eq!((&proposed["needs_in_view"], &proposed["harmless"]), (&json!(null), &json!(true)));
+    assert_eq!((&proposed["needs_in_view"], &proposed["harmless"]), (&json!(1.0), &json!(true)));
     assert_eq!(tuned["revision"], 1);
     let shown = shop.ok(&["revisions", "show", "1"]).out;
     assert!(
@@ -131,7 +149,7 @@ fn a_lower_cap_is_proposed_applied_and_reverted_where_nothing_is_needed() {
 
 #[test]
 fn nothing_is_proposed_that_hides_what_agents_need() {
-    let shop = recorded((0..12).map(|number| run(number, TURNS, true)), "");
+    let shop = recorded((0..12).map(|number| run(number, TURNS, MIDDLE)), "");
     let tuned = shop.json(&["policy", "tune"]);
     // The defaults hide the lines that the agent goes on with; only more room is harmless.
     assert_eq!(tuned["current"]["harmless"], false);
@@ -149,7 +167,8 @@ fn nothing_is_proposed_that_hides_what_agents_need() {
 fn a_cap_is_proposed_for_the_tool_alone_whose_results_nothing_needs() {
     // Names are chosen by whoever calls the gateway.
     let unused = "scan \"a\" } # \u{202e}";
-    let runs = (0..12).map(|number| run_of(&["look", unused], number, TURNS, 30, &|tool| tool == "look"));
+    let runs = (0..12)
+        .map(|number| run_of(&["look", unused], number, TURNS, 30, &|tool| (tool == "look").then_some(15)));
     let shop = recorded(runs, "");
     let tuned = shop.json(&["policy", "tune", "--apply"]);
     let (current, proposed) = (&tuned["current"], &tuned["proposed"]);
@@ -188,7 +207,9 @@ fn a_cap_is_proposed_for_the_tool_alone_whose_results_nothing_needs() {
 #[test]
 fn a_cap_that_one_half_of_the_runs_does_not_confirm_is_not_proposed() {
     let runs = (0..12).map(|number| {
-        run_of(&["look", "scan"], number, TURNS, 30, &|tool| tool == "look" || number % 2 == 0)
+        run_of(&["look", "scan"], number, TURNS, 30, &|tool| {
+            (tool == "look" || number % 2 == 0).then_some(15)
+        })
     });
     let shop = recorded(runs, "");
     let tuned = shop.json(&["policy", "tune"]);
@@ -200,7 +221,7 @@ fn a_cap_that_one_half_of_the_runs_does_not_confirm_is_not_proposed() {
 
 #[test]
 fn what_the_settings_state_is_left_as_it_is() {
-    let shop = recorded((0..12).map(|number| run(number, TURNS, false)), "[policy]\nentry_cap = 900\n");
+    let shop = recorded((0..12).map(|number| run(number, TURNS, None)), "[policy]\nentry_cap = 900\n");
     let tuned = shop.json(&["policy", "tune"]);
     let keys = tuned["tried"]
         .as_array()

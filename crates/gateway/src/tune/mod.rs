@@ -23,6 +23,8 @@ use self::transcripts::read;
 /// The fewest runs and turns to propose anything from: with fewer, one turn more or less that reads back decides.
 const FEWEST_RUNS: usize = 10;
 const FEWEST_TURNS: usize = 300;
+/// The fewest needs: of fewer, a single hidden one is more than the limit of harm of 0.5 %.
+const FEWEST_NEEDS: usize = 200;
 /// The least share of the cost that all changes together must save to be worth a revision.
 const LEAST_SAVED: f64 = 0.005;
 
@@ -135,7 +137,7 @@ pub fn tune(
     };
     let mut search = Search::new(recorded.runs, &changed, progress);
     let current = search.current().ok_or("the settings in use cannot be replayed")?;
-    let turns = current.trial.turns;
+    let Trial { turns, needs, .. } = current.trial;
     let mut tuning = Tuning {
         runs,
         skipped: recorded.skipped,
@@ -149,6 +151,13 @@ pub fn tune(
         tuning.note = Some(format!(
             "{runs} recorded runs with {turns} turns are too few to judge by: {FEWEST_RUNS} runs with {FEWEST_TURNS} \
              turns are needed (gateway.transcripts records them)"
+        ));
+        return Ok(tuning);
+    }
+    if needs < FEWEST_NEEDS {
+        tuning.note = Some(format!(
+            "{needs} needs are too few to judge by: in {turns} turns at least {FEWEST_NEEDS} texts must come from earlier \
+             results"
         ));
         return Ok(tuning);
     }

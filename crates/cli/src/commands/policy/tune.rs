@@ -61,9 +61,6 @@ fn print(Tuned { tuning, revision }: &Tuned) -> Result<(), CliError> {
     for skipped in skipped {
         output::text(&format!("not replayed: {} ({})", skipped.runs, skipped.why))?;
     }
-    if current.turns > 0 && current.needs == 0 {
-        output::line("0 needs were found, so nothing can be said about what stays in view")?;
-    }
     output::line(&format!("\n{:>9}  {:>8}  {:>13}  settings", "net cost", "in view", "reading back"))?;
     print_trial(current, "")?;
     for trial in tried {
@@ -111,10 +108,9 @@ fn percent(share: Option<f64>) -> String {
     share.map_or("-".to_owned(), |share| format!("{:.2} %", 100.0 * share))
 }
 
-/// What is known of the needs in view under these settings, in words.
+/// How much was in view under these settings, in words.
 fn in_view(trial: &Trial) -> String {
-    let share = |share| format!("{} of needs in view", percent(Some(share)));
-    trial.needs_in_view.map_or("no needs to judge by".to_owned(), share)
+    format!("{} of needs in view", percent(trial.needs_in_view))
 }
 
 /// The longest name of a tool that its column has room for, in characters.
