@@ -84,7 +84,7 @@ fn from_few_runs_nothing_is_proposed() {
 
 #[test]
 fn a_conversation_that_would_take_hours_is_skipped_and_named() {
-    let shop = recorded([run_of(&["list"], 0, 1_001, 1, &|_| false)], "");
+    let shop = recorded([run_of(&["list"], 0, 1_001, 1, &|_| None)], "");
     let tuned = shop.json(&["policy", "tune"]);
     let skipped = json!([{"runs": 1, "why": "longer than 2000 messages"}]);
     assert_eq!((&tuned["runs"], &tuned["skipped"]), (&json!(0), &skipped));

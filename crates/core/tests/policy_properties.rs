@@ -427,6 +427,29 @@ proptest! {
             prop_assert_eq!(&first.decision, &window.decision);
         }
     }
+
+    /// Nor does one that knows a history that is alike but for a result that is never shortened: references count it.
+    #[test]
+    fn a_memo_of_a_similar_history_changes_nothing(
+        seed in any::<u64>(),
+        steps in 1usize..10,
+        room in 900usize..6000,
+        tool in prop::sample::select(vec!["read_file", "search", "document_edit"]),
+    ) {
+        let said = Numbers(seed).history(steps);
+        let blank = Said { role: Role::Assistant, text: String::new(), calls: Vec::new(), result_of: None, is_error: false, rehydrated: false };
+        let call = Said { calls: vec![("extra".to_owned(), tool)], ..blank.clone() };
+        let result = Said { role: Role::Tool, text: "nothing".to_owned(), result_of: Some("extra".to_owned()), ..blank };
+        let mut longer = said.clone();
+        longer.splice(2..2, [call, result]);
+        let policy = policy(room, Some(room / 2), Some(40));
+        for (first, second) in [(&said, &longer), (&longer, &said)] {
+            let memo = Memo::default();
+            decide(first, &policy, &memo);
+            let (known, anew) = (decide(second, &policy, &memo), decide(second, &policy, &Memo::default()));
+            prop_assert_eq!(sent(second, &known), sent(second, &anew));
+        }
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ const LINE_CHARS: usize = 16;
 pub(super) struct Above<'a> {
     seen: SeenText,
     shown: Vec<Shown>,
-    /// The results so far, whether or not their texts stand above.
+    /// The results in the prompt so far, whether or not their texts are referred to.
     results: Vec<&'a LinkedItem<'a>>,
     /// What the calls of the first of them asked for, as references quote it: known once a reference was made.
     asked: RefCell<Vec<String>>,

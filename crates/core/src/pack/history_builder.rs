@@ -26,7 +26,7 @@ use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
 /// Incremented whenever the same history would be decided differently; part of every memo key.
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 /// Results of at most this many tokens always stay whole, without being analysed.
 const SMALL_RESULT: usize = 48;
 /// A result stays whole up to this multiple of its cap: closer to the cap, header and gap markers cost more than
@@ -90,6 +90,9 @@ impl<'a> HistoryBuilder<'a> {
         let index = self.forms.len();
         let entry = &self.entries[index];
         let plain = !entry.is_compressible() || entry.tokens <= SMALL_RESULT;
+        if plain && choice != Choice::Absent && entry.item.role == Role::Tool {
+            self.chain = follow_call(self.chain, entry);
+        }
         let (form, tokens) = match choice {
             Choice::Absent => (MessageForm::Dropped, None),
             Choice::Whole if plain => (MessageForm::Whole, Some(entry.tokens)),
@@ -144,7 +147,7 @@ impl<'a> HistoryBuilder<'a> {
     fn substitution(&mut self, index: usize, choice: Choice) -> Option<Arc<Substitution>> {
         let entry = &self.entries[index];
         let from = self.before.partition_point(|before| before.saturating_add(REACH) < self.before[index]);
-        self.chain = follow(self.chain, self.entries, entry, choice, from);
+        self.chain = follow(self.chain, self.entries, index, choice, from);
         let paid = [u8::from(self.paid), u8::from(self.unpaid.contains(&index))];
         self.chain = ContentHash::new(&[self.chain.as_bytes().as_slice(), &paid].concat());
         if choice == Choice::Pointer {
@@ -152,8 +155,10 @@ impl<'a> HistoryBuilder<'a> {
         }
         self.context.memo.get_or(self.chain, || {
             for at in self.seen..index {
-                let entry = &self.entries[at];
-                self.above.add(at, entry, shown(entry, &self.forms[at]));
+                let (entry, form) = (&self.entries[at], &self.forms[at]);
+                if !matches!(form, MessageForm::Dropped) {
+                    self.above.add(at, entry, shown(entry, form));
+                }
             }
             self.seen = index;
             let renderer = self.renderer(entry);
@@ -187,14 +192,33 @@ fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
     ContentHash::new(text.as_bytes())
 }
 
-/// Extends the chain by a result, the call it answers, the chosen rendition, and the first message to refer to.
+/// Extends the chain by a result that no other refers to: references tell results by their calls, and count those whose
+/// calls are alike.
+fn follow_call(chain: ContentHash, entry: &LinkedItem<'_>) -> ContentHash {
+    let mut bytes = chain.as_bytes().to_vec();
+    push_call(&mut bytes, entry);
+    ContentHash::new(&bytes)
+}
+
+/// Adds the call that a result answers to the input of a hash.
+fn push_call(bytes: &mut Vec<u8>, entry: &LinkedItem<'_>) {
+    if let Some(answered) = entry.answers {
+        bytes.extend_from_slice(&answered.call.name.len().to_le_bytes());
+        bytes.extend_from_slice(answered.call.name.as_bytes());
+        bytes.extend_from_slice(answered.call.arguments.as_bytes());
+    }
+}
+
+/// Extends the chain by message number `index`, a result, the call it answers, the chosen rendition, and the first message
+/// to refer to.
 fn follow(
     chain: ContentHash,
     entries: &[LinkedItem<'_>],
-    entry: &LinkedItem<'_>,
+    index: usize,
     choice: Choice,
     from: usize,
 ) -> ContentHash {
+    let entry = &entries[index];
     let mut bytes = Vec::with_capacity(256);
     bytes.extend_from_slice(chain.as_bytes());
     bytes.extend_from_slice(entry.item.hash.as_bytes());
@@ -210,16 +234,13 @@ fn follow(
         Choice::Absent => (b'a', 0),
     };
     bytes.push(kind);
+    bytes.extend_from_slice(&index.to_le_bytes());
     bytes.extend_from_slice(&from.to_le_bytes());
     bytes.extend_from_slice(&target.to_le_bytes());
     bytes.extend_from_slice(&entry.entry_cap.to_le_bytes());
     bytes.push(u8::from(entry.is_error()));
     bytes.push(u8::from(entry.item.spared));
-    if let Some(answered) = entry.answers {
-        bytes.extend_from_slice(&answered.call.name.len().to_le_bytes());
-        bytes.extend_from_slice(answered.call.name.as_bytes());
-        bytes.extend_from_slice(answered.call.arguments.as_bytes());
-    }
+    push_call(&mut bytes, entry);
     ContentHash::new(&bytes)
 }
 
