@@ -246,6 +246,9 @@ fn read<'b>(root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadEr
             request.unofferable = Some("toolConfig has no list of tools");
         }
     }
+    // Claude's own fields are given here as they are.
+    let edits = root.given("additionalModelRequestFields").and_then(|own| own.given("context_management"));
+    request.edited_elsewhere = edits.map(|_| "additionalModelRequestFields.context_management");
     if prompt.is_some() {
         // The path names a prompt that the provider keeps.
         request.unofferable = Some("the provider holds the prompt (promptVariables)");

@@ -11,6 +11,17 @@ use super::super::dialect::ApiDialect;
 use super::super::request::{Request, read};
 use super::*;
 
+#[test]
+fn what_the_provider_may_edit_is_known() {
+    let edited = |own: Json| {
+        let body = json!({"messages": [{"role": "user", "content": [{"text": "go"}]}], "additionalModelRequestFields": own});
+        read(ApiDialect::Converse, &body.to_string()).unwrap().edited_elsewhere
+    };
+    assert_eq!(edited(json!({"top_k": 5})), None);
+    let edits = json!({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}});
+    assert_eq!(edited(edits), Some("additionalModelRequestFields.context_management"));
+}
+
 fn body() -> Json {
     json!({
         "system": [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}],
