@@ -125,7 +125,7 @@ impl WindowBuilder<'_> {
             items: &items,
             max_output: request.max_output.and_then(|max| usize::try_from(max).ok()),
             reader,
-            needs_tool: self.holds_pointers || self.calls_ours(request),
+            needs_tool: self.holds_pointers || self.calls_ours(request) || self.names_pointers(request),
             refers_above: request.edited_elsewhere.is_none(),
             writes: self.writes,
         };
@@ -160,6 +160,11 @@ impl WindowBuilder<'_> {
     fn calls_ours(&self, request: &Request<'_>) -> bool {
         let ours = |call: &wire::ItemCall<'_>| call.name == request.tool_name();
         request.items.iter().flat_map(|item| &item.calls).any(ours)
+    }
+
+    /// Whether a text of the client contains a pointer of its user, such as its own summary of a longer conversation.
+    fn names_pointers(&self, request: &Request<'_>) -> bool {
+        !self.key.find_in(request.body).is_empty()
     }
 
     fn prepare(

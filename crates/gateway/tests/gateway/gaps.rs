@@ -293,7 +293,8 @@ async fn text_that_the_provider_may_remove_is_not_referred_to() {
             if field == "context_management" { json!([{"type": "compaction"}]) } else { json!("auto") };
         ask(&gateway, &body).await;
         let sent = gateway.last_sent().to_string();
-        assert!(!sent.contains(" as above") || field == "user", "{field}: {sent}");
+        let refers = ["[… above: L", " as above]"].iter().any(|mark| sent.contains(mark));
+        assert_eq!(refers, field == "user", "{field}: {sent}");
     }
     let (records, _) = gateway.stop().await;
     assert!(left_alone(&records[0]).is_empty());

@@ -60,6 +60,25 @@ async fn the_model_gets_what_it_asks_back_and_the_client_sees_one_reply() {
 }
 
 #[tokio::test]
+async fn a_pointer_in_a_summary_of_the_client_can_be_opened() {
+    let gateway = Gateway::with(asking(json!({"pattern": "ERROR"})).await, "").await;
+    gateway.chat(&after_tool(&long_log())).await;
+    let pointer = first_pointer(&gateway.last_sent().to_string());
+    let say = |text: String| json!({"model": "mini", "messages": [{"role": "user", "content": text}]});
+    let reply: Value =
+        gateway.chat(&say(format!("So far: the log is {pointer}."))).await.json().await.unwrap();
+    let said = reply["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(said.contains("ERROR request 321"), "{said}");
+    // What only looks like a pointer is text.
+    let sent = gateway.seen().len();
+    let other = if pointer.ends_with('2') { '3' } else { '2' };
+    let forged = format!("{}{other}", &pointer[..pointer.len() - 1]);
+    gateway.chat(&say(format!("So far: the log is {forged}."))).await;
+    assert!(gateway.seen()[sent].json().get("tools").is_none());
+    gateway.stop().await;
+}
+
+#[tokio::test]
 async fn a_pattern_may_be_called_grep() {
     let gateway = Gateway::with(asking(json!({"grep": "ERROR"})).await, "").await;
     let reply: Value = gateway.chat(&after_tool(&long_log())).await.json().await.unwrap();
