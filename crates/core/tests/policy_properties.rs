@@ -298,6 +298,16 @@ fn check_window(said: &[Said], window: &DecidedWindow, budget: usize) -> Result<
         }
         seen.extend(text);
     }
+    let shown: Vec<&String> = texts
+        .iter()
+        .flatten()
+        .flat_map(|text| key.find_in(text))
+        .filter_map(|(_, pointer)| stored.get(pointer.id.as_str()))
+        .collect();
+    for (said, decided) in said.iter().zip(&window.items) {
+        let dropped = matches!(decided.form, MessageForm::Dropped | MessageForm::DroppedFor(_));
+        prop_assert!(!dropped || shown.iter().any(|text| text.contains(&said.text)), "{:?} is lost", said);
+    }
     for (at, message) in said.iter().enumerate() {
         let gone =
             |at: usize| matches!(window.items[at].form, MessageForm::Dropped | MessageForm::DroppedFor(_));
@@ -449,6 +459,36 @@ proptest! {
             let (known, anew) = (decide(second, &policy, &memo), decide(second, &policy, &Memo::default()));
             prop_assert_eq!(sent(second, &known), sent(second, &anew));
         }
+    }
+}
+
+/// A window is full only when what must stay fills it, however many runs were dropped.
+#[test]
+fn a_long_conversation_of_short_turns_fits() {
+    for turns in [40, 90, 140] {
+        let mut numbers = Numbers(turns as u64);
+        let plain = |role, text: String| Said {
+            role,
+            text,
+            calls: Vec::new(),
+            result_of: None,
+            is_error: false,
+            rehydrated: false,
+        };
+        let mut said = Vec::new();
+        for turn in 0..turns {
+            let (id, result) =
+                (format!("call_{turn}"), (0..10).map(|_| numbers.line()).collect::<Vec<_>>().join("\n"));
+            said.push(plain(Role::User, format!("and depot {turn}?")));
+            said.push(Said { calls: vec![(id.clone(), "search")], ..plain(Role::Assistant, String::new()) });
+            said.push(Said { result_of: Some(id), ..plain(Role::Tool, result) });
+            said.push(plain(Role::Assistant, format!("That is {turn}.")));
+        }
+        said.push(plain(Role::User, "and now?".to_owned()));
+        let policy = policy(5_000, None, None);
+        let window = decide(&said, &policy, &Memo::default());
+        assert!(window.verdict != Verdict::Refuse, "{:?}", window.decision);
+        check_window(&said, &window, policy.prompt_budget(Some(100))).unwrap();
     }
 }
 

@@ -5,6 +5,7 @@
 //! history keeps its earlier decisions.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::choose::Choice;
@@ -64,7 +65,8 @@ pub enum MessageForm {
     Replaced(Arc<Substitution>),
     /// Not sent.
     Dropped,
-    /// Not sent, and first in a run of dropped messages: an assistant message with this text replaces the run.
+    /// Not sent, and first in a run of dropped messages: an assistant message with this text replaces the run. Its pointer
+    /// may stand in place of an earlier run.
     DroppedFor(Arc<Substitution>),
 }
 
@@ -178,6 +180,11 @@ pub struct History {
 
 /// The share of the hard limit above which messages are dropped, so that there is room for the next ones.
 const FULL: f64 = 0.8;
+/// How many runs of dropped messages share a pointer. In a long conversation of short turns, one for each run would take
+/// more than the user's messages between them.
+const RUNS: usize = 8;
+/// The text in place of a run whose pointer stands in place of an earlier one.
+const RUN_MARK: &str = "[⋯]";
 
 /// Decides every message, oldest first. `cap_of`: the entry cap for ordinary results of a tool; where it is `None`, they
 /// stay whole. The outcome exceeds the hard limit only if the messages that must stay do.
@@ -217,11 +224,10 @@ pub fn decide_history(
     let MessageDecisions { choices, mut costs, since, forced, mut epoch } =
         watermark::decide(&groups, &marks, &mut builder);
     let mut forms = builder.forms;
-    // The marker of a run refers to the whole run, so it changes when the run does.
-    let run = forms[..epoch.from_message].iter().rev().take_while(|form| **form == MessageForm::Dropped);
-    epoch.from_message -= run.count();
+    let runs = runs(forms.iter().map(|form| *form == MessageForm::Dropped));
+    epoch.from_message = first_change(&runs, epoch.from_message);
     epoch.moved_prefix = moved(&entries, &epoch);
-    let originals = mark_dropped(&entries, &mut forms, &mut costs, context);
+    let originals = mark_dropped(&entries, &runs, &mut forms, &mut costs, context);
     let decided = entries.iter().zip(forms).zip(costs.into_iter().zip(since)).zip(choices);
     let decided = decided.map(|(((entry, form), (tokens, epoch)), choice)| DecidedItem {
         // What an epoch leaves as it entered has the reason for which it entered so.
@@ -260,39 +266,69 @@ fn reason(entry: &LinkedItem<'_>, form: &MessageForm, forced: Option<&bool>) -> 
     }
 }
 
+/// The runs of messages that are dropped.
+pub(super) fn runs(dropped: impl Iterator<Item = bool>) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (at, _) in dropped.enumerate().filter(|(_, dropped)| *dropped) {
+        match runs.last_mut().filter(|run| run.end == at) {
+            Some(run) => run.end += 1,
+            None => runs.push(at..at + 1),
+        }
+    }
+    runs
+}
+
+/// The first message that is sent otherwise if the choices from message number `from` on are new: a pointer changes with the
+/// runs that share it.
+fn first_change(runs: &[Range<usize>], from: usize) -> usize {
+    let known = runs.partition_point(|run| run.end <= from);
+    let goes_on = runs.get(known).is_some();
+    let first = runs.get(known / RUNS * RUNS).map_or(from, |run| run.start);
+    if goes_on { first.min(from) } else { from }
+}
+
+/// The most tokens of the messages in place of so many runs, for each run.
+pub(super) fn mark_tokens(runs: usize, context: DecisionContext<'_>) -> impl Iterator<Item = usize> {
+    let count = |text: &str| context.counter.count_message(&Message::text(Role::Assistant, text));
+    // Pointers take more or fewer tokens by their characters.
+    let pointer = count(&pointer_mark(&Pointer::whole(context.key.mint(ContentHash::new(b""))))) * 5 / 4;
+    let mark = count(RUN_MARK);
+    (0..runs).map(move |number| if number % RUNS == 0 { pointer } else { mark })
+}
+
+fn pointer_mark(pointer: &Pointer) -> String {
+    left_out_mark("the conversation", pointer).trim_end().to_owned()
+}
+
 /// Adds a marker to the first message of every dropped run, and returns the originals behind the markers.
 fn mark_dropped(
     entries: &[LinkedItem<'_>],
+    runs: &[Range<usize>],
     forms: &mut [MessageForm],
     costs: &mut [usize],
     context: DecisionContext<'_>,
 ) -> Vec<PackOriginal> {
     let mut originals = Vec::new();
-    let mut at = 0;
-    while at < forms.len() {
-        let run = forms[at..].iter().take_while(|form| **form == MessageForm::Dropped).count();
-        if run == 0 {
-            at += 1;
-            continue;
-        }
-        let dropped = transcript(&entries[at..at + run]);
+    for sharing in runs.chunks(RUNS) {
+        let dropped: String = sharing.iter().map(|run| transcript(&entries[run.clone()])).collect();
         let pointer = Pointer::whole(context.key.mint(ContentHash::new(dropped.as_bytes())));
-        let text = left_out_mark("the conversation", &pointer).trim_end().to_owned();
-        costs[at] = context.counter.count_message(&Message::text(Role::Assistant, text.as_str()));
-        forms[at] = MessageForm::DroppedFor(Arc::new(Substitution {
-            rendition: Rendition::Absent,
-            tokens: context.counter.count(&text),
-            text,
-            pointer: Some(pointer),
-            gaps: Vec::new(),
-            complete: None,
-        }));
+        let mut text = pointer_mark(&pointer);
+        for run in sharing {
+            costs[run.start] = context.counter.count_message(&Message::text(Role::Assistant, text.as_str()));
+            forms[run.start] = MessageForm::DroppedFor(Arc::new(Substitution {
+                rendition: Rendition::Absent,
+                tokens: context.counter.count(&text),
+                text: std::mem::replace(&mut text, RUN_MARK.to_owned()),
+                pointer: Some(pointer.clone()),
+                gaps: Vec::new(),
+                complete: None,
+            }));
+        }
         originals.push(PackOriginal {
             text: OriginalText::Joined(dropped),
             kind: "left_out",
             display: "messages that were left out".to_owned(),
         });
-        at += run;
     }
     originals
 }

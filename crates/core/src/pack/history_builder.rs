@@ -11,7 +11,9 @@ use std::sync::Arc;
 use super::above::Above;
 use super::choose::{Choice, Ladder};
 use super::entry_cap::entry_cap;
-use super::history::{Complete, DecisionContext, HistoryLimits, MessageForm, Substitution};
+use super::history::{
+    Complete, DecisionContext, HistoryLimits, MessageForm, Substitution, mark_tokens, runs,
+};
 use super::items::LinkedItem;
 use super::receipt::Rendition;
 use super::render::pointer_text;
@@ -275,7 +277,16 @@ impl Messages for HistoryBuilder<'_> {
     fn redecide(&mut self, choices: &[Choice]) -> Vec<usize> {
         let unpaid = std::mem::take(&mut self.unpaid);
         *self = Self { paid: true, unpaid, ..Self::new(self.entries, self.limits, self.context) };
-        choices.iter().map(|&choice| self.push(choice)).collect()
+        let mut costs: Vec<usize> = choices.iter().map(|&choice| self.push(choice)).collect();
+        let dropped = runs(choices.iter().map(|choice| *choice == Choice::Absent));
+        for (run, mark) in dropped.iter().zip(mark_tokens(dropped.len(), self.context)) {
+            costs[run.start] = costs[run.start].saturating_add(mark);
+        }
+        costs
+    }
+
+    fn marks(&self, runs: usize) -> usize {
+        mark_tokens(runs, self.context).sum()
     }
 
     fn pays(&self, saving: &Saving) -> bool {

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use super::choose::{Choice, Ladder};
 use super::choose_messages::{Presence, choose_messages};
+use super::history::runs;
 use super::receipt::Epoch;
 use super::slot::Overflow;
 
@@ -23,6 +24,10 @@ pub(super) trait Messages {
     fn ladders(&self, count: usize) -> Cow<'_, [Ladder]>;
     /// Renders what an epoch chose for the messages so far and returns the tokens of each.
     fn redecide(&mut self, choices: &[Choice]) -> Vec<usize>;
+    /// The most tokens of the messages in place of so many runs of dropped ones.
+    fn marks(&self, _runs: usize) -> usize {
+        0
+    }
     /// Whether an optional epoch saves more than it costs.
     fn pays(&self, _saving: &Saving) -> bool {
         true
@@ -172,11 +177,12 @@ fn choose(
             return Some(chosen(Presence::Optional, Presence::Required, marks.low));
         };
         let all_there = chosen(Presence::Required, Presence::Required, marks.low);
-        return Some(if bound(&all_there) <= max {
-            all_there
-        } else {
-            chosen(Presence::Optional, Presence::Required, max)
-        });
+        if bound(&all_there) <= max {
+            return Some(all_there);
+        }
+        let may_go = (0..tail).map(|at| groups.presence[at] == Presence::Optional);
+        let marks = messages.marks(runs(may_go).len());
+        return Some(chosen(Presence::Optional, Presence::Required, max.saturating_sub(marks)));
     }
     let choices = chosen(Presence::Required, Presence::Whole, marks.soft?.1);
     let first = (0..count).find(|&at| choices[at] != so_far.choices[at])?;
