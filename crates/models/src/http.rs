@@ -183,8 +183,8 @@ impl HttpEndpoint {
     /// endpoint's own headers replace those of the same name.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] if the path leads outside the base address; [`ModelError::Unreachable`] if
-    /// nothing was sent; [`ModelError::Protocol`] if the connection broke.
+    /// [`ModelError::NotConfigured`] if the path cannot be sent as it is; [`ModelError::Unreachable`] if nothing was sent;
+    /// [`ModelError::Protocol`] if the connection broke.
     pub async fn forward(
         &self,
         method: Method,
@@ -193,13 +193,15 @@ impl HttpEndpoint {
         body: Bytes,
     ) -> Result<Response, ModelError> {
         let unset = |detail: String| ModelError::NotConfigured { provider: self.name.clone(), detail };
-        // Joining would let a path such as `//host/` name another server; `..` may still lead outside.
+        // Joining would let a path such as `//host/` name another server. Callers decide by the path that they give, so it
+        // is sent as it is or not at all: setting it resolves `..` and escapes some characters.
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let mut url = self.base.clone();
-        url.set_path(&format!("{}{path}", self.base.path()));
+        let whole = format!("{}{path}", self.base.path());
+        url.set_path(&whole);
         url.set_query(query);
-        if !url.path().starts_with(self.base.path()) {
-            return Err(unset("the path is outside the server's base address".to_owned()));
+        if url.path() != whole {
+            return Err(unset("the path cannot be sent as it is written".to_owned()));
         }
         for (name, value) in &self.headers {
             headers.insert(name, value.clone());

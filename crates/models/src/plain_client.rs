@@ -37,7 +37,7 @@ impl PlainClient {
     /// reply. Never retries.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] if the path leads outside the base address; [`ModelError::Unreachable`] if
+    /// [`ModelError::NotConfigured`] if the path cannot be sent as it is; [`ModelError::Unreachable`] if
     /// nothing was sent; [`ModelError::Protocol`] if the connection broke or the reply is larger than 16 MiB;
     /// [`ModelError::Timeout`] if the limit passes.
     pub fn send<'a>(

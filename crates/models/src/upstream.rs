@@ -153,7 +153,7 @@ impl UpstreamTarget {
     /// Sends a request and waits for the head of the reply with any status.
     ///
     /// # Errors
-    /// [`ModelError::NotConfigured`] if the path leads outside the base address; [`ModelError::Unreachable`] if
+    /// [`ModelError::NotConfigured`] if the path cannot be sent as it is; [`ModelError::Unreachable`] if
     /// nothing was sent; [`ModelError::Protocol`] if the connection broke; [`ModelError::Timeout`] if the server
     /// stays silent.
     pub async fn send(

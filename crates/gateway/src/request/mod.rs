@@ -28,6 +28,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{ALLOW, AUTHORIZATION, CONTENT_ENCODING, HeaderName, HeaderValue, UPGRADE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
@@ -36,7 +37,7 @@ use larder_engine::blocking;
 use larder_engine::settings::GatewaySettings;
 use larder_models::table::Provider;
 use larder_models::upstream::{self, Outgoing, RetryLimits, UpstreamTarget};
-use larder_proxy::record::{Endpoint, Outcome};
+use larder_proxy::record::{Endpoint, Outcome, cut_name};
 use larder_proxy::wire::{ApiDialect, ModelPath};
 
 use crate::app::{App, Snapshot};
@@ -84,7 +85,24 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/models/{*id}", get(passthrough::model))
         .route("/v1/{*path}", any(passthrough::pass));
     let prefixes = Provider::ALL.into_iter().filter_map(|provider| provider.info().server?.gateway_prefix);
-    prefixes.fold(router, |router, prefix| router.route(&format!("{prefix}{{*path}}"), any(of_provider)))
+    let router =
+        prefixes.fold(router, |router, prefix| router.route(&format!("{prefix}{{*path}}"), any(of_provider)));
+    router.layer(middleware::from_fn(refuse_ambiguous))
+}
+
+/// Refuses a path that its server might take for another route than the one that is decided here.
+async fn refuse_ambiguous(request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if route_rule::is_unambiguous(path) {
+        return next.run(request).await;
+    }
+    let words = format!(
+        "no such route: {}; write its path without `.`, `..`, backslashes and empty parts, and escape other characters \
+         than letters, digits and punctuation of URLs once",
+        cut_name(path)
+    );
+    let error = RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words);
+    reply::error(dialect(path, request.headers()), &error)
 }
 
 /// A request to a path of a provider's own, which may name a model to ask.

@@ -328,13 +328,7 @@ fn model_of(body: &[u8]) -> Option<String> {
 
 /// The rule for a request, if its caller may use the route at all.
 fn admitted(caller: &Caller, parts: &Parts) -> Result<RouteRule, RequestError> {
-    let path = parts.uri.path();
-    if path.ends_with('/') || path.contains("//") {
-        // A server may treat it as a route that is decided and counted here.
-        let words = format!("no such route: {path}; write it without an empty part");
-        return Err(RequestError::new(StatusCode::NOT_FOUND, "not_found", Outcome::Invalid, words));
-    }
-    let rule = RouteRule::of(&parts.method, path);
+    let rule = RouteRule::of(&parts.method, parts.uri.path());
     let has_no_tokens = rule.charge == RouteCharge::Unit && caller.limits.picos_per_day.is_none();
     if (rule.charge == RouteCharge::Unknown || has_no_tokens) && !caller.limits.is_unlimited() {
         return Err(forbidden(

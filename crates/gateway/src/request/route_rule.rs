@@ -2,6 +2,7 @@
 //! that counts against the budget of a key. One table, which the guide repeats. Knows no server and no key.
 
 use axum::http::Method;
+use percent_encoding::percent_decode_str;
 
 /// What a provider does with what it is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,16 +69,46 @@ const RULES: [(&str, &str, RouteState, RouteCharge); 22] = [
 impl RouteRule {
     /// The rule for a request.
     pub fn of(method: &Method, path: &str) -> Self {
-        // What a server makes of escapes is its own affair.
-        let is_plain = !path.contains('%');
+        let rule = Self::of_literal(method, path);
+        // Servers may match a route before or after they decode the path.
+        let is_certain = !path.contains('%')
+            || rule.state == Answers
+                && decoded(path).is_some_and(|path| Self::of_literal(method, &path) == rule);
+        if is_certain { rule } else { Self { state: Keeps, charge: Unknown } }
+    }
+
+    fn of_literal(method: &Method, path: &str) -> Self {
         let method = if matches!(*method, Method::HEAD | Method::OPTIONS) { "GET" } else { method.as_str() };
         let found =
             RULES.iter().find(|(of, pattern, ..)| (*of == "*" || *of == method) && matches(pattern, path));
-        match found {
-            Some(&(_, _, state, charge)) if is_plain || state == Answers => Self { state, charge },
-            _ => Self { state: Keeps, charge: Unknown },
-        }
+        let (state, charge) = found.map_or((Keeps, Unknown), |&(_, _, state, charge)| (state, charge));
+        Self { state, charge }
     }
+}
+
+/// Whether every parser of URLs takes the path for the same route: only then is the route that is judged here the one that
+/// a server serves. Parsers resolve `.` and `..`, escaped ones too, some servers after parameters (`..;`) are cut off or
+/// escapes are decoded once more; some take `\` for `/` and leave out empty segments.
+pub fn is_unambiguous(path: &str) -> bool {
+    // What RFC 3986 allows: parsers escape other characters, or change their meaning.
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%/".contains(&byte);
+    let is_dots = |segment: &str| matches!(segment.split(';').next(), Some("." | ".."));
+    let has_empty_segment = path.ends_with('/') || path.contains("//");
+    let is_resolved = |path: String| !path.contains('\\') && !path.split('/').any(is_dots);
+    path.bytes().all(is_allowed) && !has_empty_segment && decoded(path).is_some_and(is_resolved)
+}
+
+/// The path behind all of its escapes; `None` if it is escaped more than twice, for which no client has a reason.
+fn decoded(path: &str) -> Option<String> {
+    let mut path = path.to_owned();
+    for _ in 0..3 {
+        let decoded = percent_decode_str(&path).decode_utf8_lossy().into_owned();
+        if decoded == path {
+            return Some(path);
+        }
+        path = decoded;
+    }
+    None
 }
 
 fn matches(pattern: &str, path: &str) -> bool {
@@ -96,6 +127,8 @@ fn matches(pattern: &str, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use reqwest::Url;
 
     #[test]
     fn the_guide_has_the_rule_of_every_route() {
@@ -134,8 +167,61 @@ mod tests {
         assert_eq!(rule(&Method::HEAD, "/v1/files"), (Keeps, Free));
         assert_eq!(rule(&Method::GET, "/v1/files/f-1/content"), (Keeps, Results));
         assert_eq!(rule(&Method::GET, "/v1/files/f-1/%63ontent"), (Keeps, Unknown), "escaped");
+        assert_eq!(rule(&Method::POST, "/v1/images/edits%2Fx"), (Keeps, Unknown), "another route if decoded");
         assert_eq!(rule(&Method::POST, "/v1/threads"), (Keeps, Unknown));
         assert_eq!(rule(&Method::POST, "/model/titan%3A0/invoke"), (Answers, Unknown));
         assert_eq!(rule(&Method::GET, "/v1/models/a/b"), (Answers, Free));
+        assert_eq!(rule(&Method::GET, "/v1/models/a%2Fb"), (Answers, Free));
+    }
+
+    #[test]
+    fn paths_that_a_parser_may_resolve_otherwise_are_ambiguous() {
+        for path in [
+            "/v1/models/../files/f",
+            "/v1/models/%2e%2E/files/f",
+            "/v1/models/.%2e/files/f",
+            "/v1/models/%252e%252e/files/f",
+            "/v1/models/%25252e%25252e/files/f",
+            "/v1/models/x%2F..%2F..%2Ffiles",
+            "/v1/models/..;x/files",
+            "/v1/images/..\\batches",
+            "/v1/images/..%5Cbatches",
+            "/v1/images/x%5Cy",
+            "/v1/files/./f",
+            "/v1/files//f",
+            "/v1/files/",
+            "/v1/files/.",
+            "/v1/files/{f}",
+            "/v1/files/\u{e9}",
+        ] {
+            assert!(!is_unambiguous(path), "{path}");
+        }
+        for path in [
+            "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Aapplication-inference-profile%2Fa/invoke",
+            "/model/amazon.nova:0/invoke",
+            "/v1/models/%2Fmodels%2Fllama",
+            "/v1/models/a...b/..c/100%25",
+        ] {
+            assert!(is_unambiguous(path), "{path}");
+        }
+    }
+
+    proptest! {
+        /// The parser is the one that requests are sent with.
+        #[test]
+        fn the_path_that_is_judged_is_the_path_that_is_sent(path in "(/(\\.|%2[eEfF]|%252[eEfF]|%5[cC]|%|[\\\\;a-f\"{^|]|é|models|files){0,5}){1,6}") {
+            let path = format!("/v1{path}");
+            let mut url = Url::parse("http://localhost/").unwrap();
+            url.set_path(&path);
+            if is_unambiguous(&path) {
+                prop_assert_eq!(url.path(), &path);
+                url.set_path(&decoded(&path).unwrap());
+                let of_decoded =
+                    RouteRule::of_literal(&Method::GET, &percent_decode_str(url.path()).decode_utf8_lossy());
+                let rule = RouteRule::of(&Method::GET, &path);
+                let strictest = RouteRule { state: Keeps, charge: Unknown };
+                prop_assert!(rule == of_decoded || rule == strictest);
+            }
+        }
     }
 }

@@ -325,17 +325,51 @@ async fn forwarded_requests_are_recorded_unless_read_only() {
 }
 
 #[tokio::test]
-async fn a_path_cannot_leave_the_address_of_its_server() {
-    let provider = StubServer::start([]).await;
-    let settings = format!("[gateway]\nopenai = \"{}/v1\"\n", provider.address());
+async fn a_path_that_its_server_may_take_for_another_is_not_sent() {
+    let provider = StubServer::responding(|_| Answer::json(200, &json!({"id": "x"}))).await;
+    let address = provider.address();
+    let settings =
+        format!("[gateway]\nopenai = \"{address}/v1\"\nanthropic = \"{address}\"\nbedrock = \"{address}\"\n");
     let gateway = Gateway::with(provider, &settings).await;
-    for path in ["/v1/%2e%2e/admin", "/v1/x/%2E%2e/%2e%2e/admin"] {
-        let response =
-            raw(&gateway, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
-                .await;
-        assert!(response.starts_with("HTTP/1.1 503"), "{path}: {response}");
+    let ask = async |line: &str| {
+        let head = "host: localhost\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+        raw(&gateway, &format!("{line} HTTP/1.1\r\n{head}")).await
+    };
+    for line in [
+        "GET /v1/%2e%2e/admin",
+        "GET /v1/x/%2E%2e/%2e%2e/admin",
+        "GET /v1/models/../files/f-1/content",
+        "GET /v1/models/%2e%2e/files/f-1/content",
+        "GET /v1/models/.%2e/files/f-1/content",
+        "GET /v1/models/%252e%252e/files/f-1/content",
+        "GET /v1/models/..%2ffiles",
+        "GET /v1/models/..\\files/f-1",
+        "GET /v1/files/f-1/./content",
+        "DELETE /v1/models/../files/f-1",
+        "POST /v1/moderations/../completions",
+        "POST /v1/images/..\\batches",
+        "POST /v1/uploads/%2e%2e/chat/completions",
+        "POST /model/../async-invoke",
+        "POST /model/anthropic.claude/x/%2e%2E/converse",
+        "POST /model/./converse",
+        "POST /model/a%5Cb/converse",
+        "POST /v1/files/",
+        "POST /v1//files",
+    ] {
+        let response = ask(line).await;
+        assert!(response.starts_with("HTTP/1.1 404"), "{line}: {response}");
+        assert!(response.contains("no such route"), "{line}: {response}");
+        assert!(gateway.seen().is_empty(), "{line}");
     }
-    assert!(gateway.seen().is_empty());
+    for line in [
+        "GET /v1/models/org%2Fmodel",
+        "POST /model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Aimported-model%2Fa/invoke",
+        "POST /model/amazon.titan:0/invoke?x=../%2e%2e",
+    ] {
+        let response = ask(line).await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{line}: {response}");
+        assert_eq!(gateway.seen().last().unwrap().line, line);
+    }
 }
 
 /// Sends bytes and gives back all that comes.

@@ -32,10 +32,6 @@ impl ModelPath {
         let (model, last) = path.strip_prefix(PREFIX)?.rsplit_once('/')?;
         let &(operation, dialect, stream) = OPERATIONS.iter().find(|(operation, ..)| *operation == last)?;
         let model = decoded(model)?;
-        // A server would take these for a way to another path than the one that is decided on here.
-        if model.contains('\\') || model.split('/').any(|part| matches!(part, "." | "..")) {
-            return None;
-        }
         let is_known = dialect != ApiDialect::Invoke || model.contains(ANTHROPIC);
         (is_known && !model.is_empty()).then_some(Self { dialect, model, stream, operation })
     }
@@ -108,9 +104,6 @@ mod tests {
             "/model/amazon.titan-embed-text-v2%3A0/invoke",
             "/model/m/count-tokens",
             "/model//converse",
-            "/model/anthropic.claude/x/%2e%2E/converse",
-            "/model/./converse",
-            "/model/a%5Cb/converse",
             "/model/%zz/converse",
             "/model/%ff/converse",
             "/model/converse",
