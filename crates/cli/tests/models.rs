@@ -39,6 +39,19 @@ fn an_id_that_nobody_knows_is_answered_with_the_nearest() {
 }
 
 #[test]
+fn show_prints_what_a_character_or_a_picture_costs() {
+    let shop = Shop::new();
+    for (id, line, price) in [
+        ("tts-1", "$ / character 0.000015", "0.000015"),
+        ("xai/grok-imagine-image", "$ / picture 0.02", "0.02"),
+    ] {
+        let shown = shop.ok(&["models", "show", id]).out;
+        assert!(shown.contains(line) && !shown.contains("prices     unknown"), "{shown}");
+        assert_eq!(shop.json(&["models", "show", id])["price_per_unit"], price);
+    }
+}
+
+#[test]
 fn show_names_the_models_of_larder_toml_with_this_id() {
     let shop = Shop::with_provider([]);
     let ran = shop.ok(&["models", "show", "stub"]);

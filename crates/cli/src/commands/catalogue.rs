@@ -6,7 +6,7 @@ use std::path::Path;
 use larder_engine::config::{
     SettingOrigin, catalogue_file, home_setting, install_catalogue, remove_catalogue, window_key,
 };
-use larder_models::catalogue::{Catalogue, Entry, LimitRule, PriceTier, Source};
+use larder_models::catalogue::{Catalogue, Entry, Kind, LimitRule, PriceTier, Source};
 use larder_models::table::ModelSpec;
 use larder_store::{Clock, SystemClock};
 use larder_text::family::OTHER_TOKENIZER;
@@ -189,6 +189,7 @@ fn described(asked: &str, entry: &Entry, source: Option<&Source>, settings: &[(&
         "limits_from": entry.limits_from,
         "max_input": row.max_input,
         "max_output": row.max_output,
+        "price_per_unit": row.unit.map(Usd::from_picos),
         "prices_per_million": row.prices.iter().map(tier).collect::<Vec<_>>(),
         "capabilities": row.capabilities,
         "dimensions": row.dimensions,
@@ -247,7 +248,10 @@ fn text(
     }
     let capabilities: Vec<String> = row.capabilities.iter().map(ToString::to_string).collect();
     line("can", &capabilities.join(", "))?;
-    if row.prices.is_empty() {
+    if let Some(picos) = row.unit {
+        let unit = if row.kind == Kind::Speech { "character" } else { "picture" };
+        line(&format!("$ / {unit}"), &Usd::from_picos(picos).to_string())?;
+    } else if row.prices.is_empty() {
         line("prices", "unknown")?;
     }
     for tier in &row.prices {
