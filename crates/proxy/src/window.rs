@@ -295,9 +295,8 @@ impl WindowBuilder<'_> {
             .opaque
             .iter()
             .map(|opaque| match opaque.kind {
-                OpaqueKind::Image | OpaqueKind::Audio => {
-                    attachment_tokens::tokens(opaque.kind, opaque.raw, framing)
-                }
+                OpaqueKind::Image => image_size::tokens(opaque.raw, framing.pictures),
+                OpaqueKind::Audio => attachment_tokens::audio(opaque.raw, framing),
                 OpaqueKind::File => attachment_tokens::file(self.pages(opaque.raw), opaque.raw, framing),
                 OpaqueKind::Sealed => opaque.counted.len() / BYTES_PER_SEALED_TOKEN,
                 OpaqueKind::Reasoning | OpaqueKind::Other => self.counter.count(opaque.counted),

@@ -1,13 +1,10 @@
-//! The cost of attachments: images, files, recordings. Only their provider knows it exactly; these figures are the
+//! The cost of files and recordings. Only their provider knows it exactly; these figures are the
 //! published ones. Knows no wire format.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use larder_text::tokens::{Framing, Pictures};
 use memchr::memmem;
-
-use super::image_size;
-use crate::wire::OpaqueKind;
 
 /// Bytes of a recording for which one token is charged: at 32 kbit/s a second has 5,333 bytes of base64, and no provider
 /// charges more than 32 tokens for it.
@@ -24,14 +21,9 @@ const BYTES_PER_FILE_TOKEN: usize = 16;
 /// The beginning of a PDF document in base64.
 const PDF: &str = "JVBERi";
 
-/// The approximate tokens of a recording or a picture, given its complete JSON.
-pub fn tokens(kind: OpaqueKind, raw: &str, framing: Framing) -> usize {
-    match kind {
-        OpaqueKind::Audio => (raw.len() / BYTES_PER_AUDIO_TOKEN).max(framing.pictures.max_tokens()),
-        OpaqueKind::Image => image_size::tokens(raw, framing.pictures),
-        OpaqueKind::File => file(pages(raw), raw, framing),
-        OpaqueKind::Reasoning | OpaqueKind::Sealed | OpaqueKind::Other => framing.pictures.max_tokens(),
-    }
+/// The approximate tokens of a recording, given its complete JSON.
+pub fn audio(raw: &str, framing: Framing) -> usize {
+    (raw.len() / BYTES_PER_AUDIO_TOKEN).max(framing.pictures.max_tokens())
 }
 
 /// The approximate tokens of a file with this many pages, if they can be counted.
@@ -62,37 +54,32 @@ pub fn pages(raw: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn file(document: &[u8]) -> String {
+    fn part(document: &[u8]) -> String {
         format!(r#"{{"type":"document","source":{{"data":"{}"}}}}"#, STANDARD.encode(document))
     }
 
     #[test]
     fn a_document_costs_what_its_pages_do_and_not_its_bytes() {
+        let counted = |raw: &str| file(pages(raw), raw, Framing::OPENAI);
         let head = "%PDF-1.7 <</Type/Pages/Count 3>> ";
         let slides = format!("{head}{}", "<</Type /Page/Parent 1>> <</Type/PageLabel>> stream".repeat(3));
         let slides = [slides.as_bytes(), &[7; 3_000_000]].concat();
-        assert_eq!(tokens(OpaqueKind::File, &file(&slides), Framing::OPENAI), 3 * PER_PAGE);
-        let compressed = file(&[head.as_bytes(), &[7; 300_000]].concat());
-        assert_eq!(
-            tokens(OpaqueKind::File, &compressed, Framing::OPENAI),
-            compressed.len() / BYTES_PER_FILE_TOKEN
-        );
+        assert_eq!(counted(&part(&slides)), 3 * PER_PAGE);
+        let compressed = part(&[head.as_bytes(), &[7; 300_000]].concat());
+        assert_eq!(counted(&compressed), compressed.len() / BYTES_PER_FILE_TOKEN);
         let signed = format!("{head}<</Type/ObjStm/N 300>> {} <</Type/Page>>", "x".repeat(300_000));
-        let signed = file(signed.as_bytes());
-        assert_eq!(tokens(OpaqueKind::File, &signed, Framing::OPENAI), signed.len() / BYTES_PER_FILE_TOKEN);
-        assert_eq!(
-            tokens(OpaqueKind::File, r#"{"file_id":"f"}"#, Framing::OPENAI),
-            Framing::OPENAI.pictures.max_tokens()
-        );
+        let signed = part(signed.as_bytes());
+        assert_eq!(counted(&signed), signed.len() / BYTES_PER_FILE_TOKEN);
+        assert_eq!(counted(r#"{"file_id":"f"}"#), Framing::OPENAI.pictures.max_tokens());
     }
 
     #[test]
     fn a_page_costs_no_less_than_a_picture_of_it_where_tiles_are_dear() {
         let small = Framing { pictures: Pictures::Tiles { base: 2_833, tile: 5_667 }, ..Framing::OPENAI };
-        assert_eq!(super::file(Some(2), "", small), 2 * (TEXT_OF_PAGE + 2_833 + 4 * 5_667));
-        assert_eq!(super::file(Some(2), "", Framing::ANTHROPIC), 2 * PER_PAGE);
+        assert_eq!(file(Some(2), "", small), 2 * (TEXT_OF_PAGE + 2_833 + 4 * 5_667));
+        assert_eq!(file(Some(2), "", Framing::ANTHROPIC), 2 * PER_PAGE);
         assert_eq!(
-            super::file(Some(1), "", small),
+            file(Some(1), "", small),
             small.pictures.max_tokens(),
             "the least that is charged for a file"
         );
@@ -101,6 +88,6 @@ mod tests {
     #[test]
     fn a_minute_of_speech_is_not_taken_for_a_book() {
         let wave = "A".repeat(60 * 24_000 * 2 / 3 * 4);
-        assert_eq!(tokens(OpaqueKind::Audio, &wave, Framing::OPENAI), 24_000);
+        assert_eq!(audio(&wave, Framing::OPENAI), 24_000);
     }
 }
