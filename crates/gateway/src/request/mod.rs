@@ -6,6 +6,7 @@ mod batch_results;
 mod bill;
 mod budget;
 mod conversations;
+mod counted;
 mod fields;
 pub mod inspect;
 mod packing_ahead;
@@ -80,7 +81,8 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/responses", get(no_web_socket))
         // The list of stored completions.
         .route("/v1/chat/completions", get(passthrough::pass))
-        .route("/v1/embeddings", post(passthrough::embeddings))
+        .route("/v1/embeddings", post(counted::embeddings))
+        .route("/v1/responses/compact", post(counted::compact))
         .route("/v1/models", get(passthrough::models))
         .route("/v1/models/{*id}", get(passthrough::model))
         .route("/v1/{*path}", any(passthrough::pass));

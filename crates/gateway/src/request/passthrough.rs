@@ -1,5 +1,4 @@
-//! Everything below `/v1` without a window: embeddings, lists of models, and unknown routes, which are forwarded
-//! unchanged.
+//! Lists of models, and unknown routes, which are forwarded unchanged.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,13 +12,11 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use larder_conversation::catalog::LoadedType;
 use larder_engine::blocking;
-use larder_models::chat::Usage;
-use larder_models::price::{Billable, Usd};
+use larder_models::price::Usd;
 use larder_models::table::Provider;
-use larder_models::upstream::{Incoming, UpstreamTarget};
-use larder_proxy::record::{Endpoint, Outcome, Tokens, cut_name};
-use larder_proxy::wire::{ApiDialect, PartialUsage};
-use larder_text::hash::ContentHash;
+use larder_models::upstream::UpstreamTarget;
+use larder_proxy::record::{Endpoint, Outcome, cut_name};
+use larder_proxy::wire::ApiDialect;
 use larder_text::json as spans;
 use serde_json::Value;
 
@@ -28,128 +25,19 @@ use crate::auth::Caller;
 use crate::error::RequestError;
 use crate::limits::read_body;
 use crate::request::active::ActiveRequest;
-use crate::request::bill::Pricing;
 use crate::request::relay::{self, InFlightRequest};
 use crate::request::route_rule::{RouteCharge, RouteRule, RouteState};
 use crate::request::{
-    CONVERSATION, RECIPE, batch_results, dialect, outgoing, patience, read, recipes, refuse_signed, reply,
+    CONVERSATION, RECIPE, batch_results, dialect, outgoing, patience, recipes, refuse_signed, reply,
     unit_price,
 };
 
-/// Bytes of a list of models, and of vectors.
+/// Bytes of a list of models.
 const MAX_REPLY_BYTES: usize = 64 << 20;
 /// Maximum bytes of a body that are searched for the name of its model.
 const MAX_NAMING: usize = 64 << 10;
 
 type AppState = State<Arc<App>>;
-
-/// `POST /v1/embeddings`: nothing to decide, but counted and billed.
-pub async fn embeddings(
-    State(app): AppState,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Response {
-    let (parts, body) = request.into_parts();
-    let mut active = match ActiveRequest::open(&app, &caller, Endpoint::Embeddings, &parts.headers) {
-        Ok(active) => active,
-        Err(error) => return reply::error(ApiDialect::Chat, &error),
-    };
-    let current = app.current();
-    let body = match read(&mut active, &parts.headers, body, &current.gateway).await {
-        Ok(body) => body,
-        Err(error) => return reply::refuse(active, ApiDialect::Chat, error),
-    };
-    let snapshot = Arc::clone(&current);
-    let ready = blocking::run(move || {
-        let ready = ready(&mut active, &snapshot, body);
-        (active, ready)
-    });
-    let (mut active, ready) = match ready.await {
-        Ok((active, Ok(ready))) => (active, ready),
-        Ok((active, Err(error))) => return reply::refuse(active, ApiDialect::Chat, error),
-        Err(error) => return reply::error(ApiDialect::Chat, &RequestError::bug(&error.to_string())),
-    };
-    let sending = InFlightRequest {
-        outgoing: outgoing(&ready.target, &parts, ready.body),
-        patience: patience(&current.gateway),
-        target: ready.target,
-    };
-    match sending.send(&mut active).await {
-        Ok(incoming) if incoming.status.is_success() => vectors(active, incoming).await,
-        Ok(incoming) => {
-            let ours = reply::ours(&active.record);
-            relay::pass(active, incoming, &ours)
-        }
-        Err(error) => reply::refuse(active, ApiDialect::Chat, error.into()),
-    }
-}
-
-/// An embedding request that may leave.
-struct EmbeddingRequest {
-    target: Arc<UpstreamTarget>,
-    body: Bytes,
-}
-
-fn ready(
-    active: &mut ActiveRequest,
-    current: &Snapshot,
-    body: Bytes,
-) -> Result<EmbeddingRequest, RequestError> {
-    let text = std::str::from_utf8(&body).map_err(|error| RequestError::invalid(error.to_string()))?;
-    let document =
-        spans::Document::parse_request(text).map_err(|error| RequestError::invalid(error.to_string()))?;
-    let member = |name| document.root().given(name);
-    let Some(model) = member("model") else {
-        return Err(RequestError::invalid("model: name the model to ask"));
-    };
-    let name = model.text().ok_or_else(|| RequestError::invalid("model: expected a string"))?;
-    active.set_model(&name);
-    let route = current.routes.find(Endpoint::Embeddings, &name, current.shared())?;
-    let input = member("input").map_or("", spans::Value::raw);
-    let counts = active.app().caches.counts(&route.counter);
-    let hash = ContentHash::new(input.as_bytes());
-    let tokens = counts.get(&hash).unwrap_or_else(|| {
-        let tokens = route.counter.count(input);
-        counts.insert(hash, tokens);
-        tokens
-    });
-    let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
-    active.record.summary.tokens =
-        Tokens { messages: tokens, before: tokens, after: tokens, ..Tokens::default() };
-    active.set_route(&route);
-    active.budget.pricing = route.prices.map(|prices| Pricing { prices, before: 0, may: Billable::USUAL });
-    active.reserve()?;
-    let body = match route.rename {
-        false => body.clone(),
-        true => {
-            let with = serde_json::to_string(&route.model.id).unwrap_or_default();
-            let edit = spans::Edit { range: model.span(), with };
-            spans::apply(text, vec![edit]).map_err(|error| RequestError::bug(&error.to_string()))?.into()
-        }
-    };
-    Ok(EmbeddingRequest { target: route.target, body })
-}
-
-/// Forwards a request for embeddings, whose reply comes in one piece with its usage.
-async fn vectors(mut active: ActiveRequest, mut incoming: Incoming) -> Response {
-    let started = Instant::now();
-    let body = match incoming.body(MAX_REPLY_BYTES).await {
-        Ok(body) => body,
-        Err(error) => return reply::refuse(active, ApiDialect::Chat, error.into()),
-    };
-    active.timing.add_wait(started.elapsed());
-    let used = std::str::from_utf8(&body).ok().and_then(|text| {
-        let document = spans::Document::parse(text).ok()?;
-        document.root().given("usage")?.given("prompt_tokens")?.as_u64()
-    });
-    if let Some(input) = used {
-        active.usage.update(PartialUsage::complete(Usage { input, ..Usage::default() }));
-    }
-    active.complete(incoming.status);
-    let ours = reply::ours(&active.record);
-    active.finish();
-    reply::copied(&incoming, &ours, true).body(Body::from(body)).unwrap_or_default()
-}
 
 /// `GET /v1/models`: recipes and the table's models, followed by those of the server for other models; nothing that the
 /// caller could not ask for.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use larder_gateway::auth::create_operator_key;
-use larder_store::KeyLimits;
+use larder_store::{KeyLimits, Timestamp};
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
@@ -152,10 +152,50 @@ async fn a_batch_is_charged_when_its_results_are_read() {
         let day = store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap();
         assert_eq!((day.used.tokens, day.held.tokens), (tokens, 0), "{path}");
         assert_eq!(day.used.picos, millionths * 1_000_000, "{path}");
-        let costs =
-            store.user("ops").unwrap().exchanges().costs(larder_store::Timestamp::from_millis(0)).unwrap();
+        let costs = store.user("ops").unwrap().exchanges().costs(Timestamp::from_millis(0)).unwrap();
         assert_eq!(costs.len(), 1, "{path}");
     }
+}
+
+#[tokio::test]
+async fn a_compaction_is_for_every_key_and_charged_like_a_reply() {
+    let usage = json!({"input_tokens": 1_000, "input_tokens_details": {"cached_tokens": 400}, "output_tokens": 50,
+        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 1_050});
+    let reply = json!({"id": "resp_1", "object": "response.compaction", "created_at": 1, "usage": usage,
+        "output": [{"type": "compaction", "id": "cmp_1", "encrypted_content": "c2VhbGVk"}]});
+    let sent = reply.clone();
+    let gateway = sharing(move |_| Answer::json(200, &sent)).await;
+    let body = json!({"model": "gpt-4o-mini", "input": [{"role": "user", "content": "hi"}]}).to_string();
+    let limits = |picos| KeyLimits { tokens_per_day: None, picos_per_day: Some(picos) };
+    let ask = async |key: &str| {
+        let asked = gateway.post("/v1/responses/compact", body.clone()).bearer_auth(key);
+        asked.send().await.unwrap()
+    };
+    let money = key(&gateway, "ada", limits(1_000_000_000_000));
+    for key in [&money, &key(&gateway, "eve", KeyLimits::default())] {
+        assert_eq!(ask(key).await.json::<Value>().await.unwrap(), reply);
+    }
+    assert_eq!(gateway.seen()[0].line, "POST /v1/responses/compact");
+    assert_eq!(gateway.seen()[0].body, body.as_bytes());
+    assert_eq!(
+        ask(&key(&gateway, "bob", limits(1_000_000))).await.status(),
+        429,
+        "the longest reply is held"
+    );
+    let store = gateway.app.store.clone();
+    gateway.stop().await;
+    let of_ada = store.user("ada").unwrap().exchanges().costs(Timestamp::from_millis(0)).unwrap();
+    assert_eq!(of_ada[0].model, "mini");
+    let spent = |user: &str| {
+        let keys = store.keys().list().unwrap();
+        store.keys().day_spend(&keys.iter().find(|key| key.user == user).unwrap().id).unwrap()
+    };
+    assert_eq!((spent("ada").used.tokens, spent("ada").held.tokens), (1_050, 0));
+    assert_eq!(
+        spent("ada").used.picos,
+        740_000_000,
+        "600 tokens at 1, 400 at 0.1 and 50 at 2 dollars a million"
+    );
 }
 
 #[tokio::test]
