@@ -4,6 +4,7 @@
 
 mod answered;
 mod endpoint;
+mod outcome;
 
 use std::borrow::Cow;
 
@@ -18,6 +19,7 @@ use utoipa::ToSchema;
 
 pub use self::answered::{AnsweredBy, ModelShare, NO_MODEL, OTHER_MODEL};
 pub use self::endpoint::Endpoint;
+pub use self::outcome::Outcome;
 
 /// Maximum bytes of names that clients choose.
 pub const MAX_NAME_BYTES: usize = 200;
@@ -101,6 +103,9 @@ pub struct RequestSummary {
     /// Fields of the request that a recipe or a conversation left out, such as `temperature`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
+    /// What its provider bills apart from tokens of text, such as `web_search_options`: the cost does not contain it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unpriced: Vec<String>,
     /// Tokens as we counted them.
     pub tokens: Tokens,
     /// Tokens as reported by the provider, over all calls of this request. For a reply that did not reach its end,
@@ -142,57 +147,6 @@ pub struct LeftAlone {
     pub what: String,
     /// Why, in a sentence.
     pub why: String,
-}
-
-/// How a request ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The client received the complete reply.
-    Ok,
-    /// It could not be made to fit, or its key has no budget left: nothing was sent upstream.
-    Refused,
-    /// It could not be parsed: nothing was sent upstream.
-    Invalid,
-    /// The upstream answered with an error, which the client got unchanged.
-    UpstreamError,
-    /// The upstream was unreachable, broke off or timed out.
-    UpstreamFailed,
-    /// The client left before the reply was complete.
-    ClientGone,
-    /// An internal error.
-    Failed,
-}
-
-impl Outcome {
-    /// Every one.
-    pub const ALL: [Self; 7] = [
-        Self::Ok,
-        Self::Refused,
-        Self::Invalid,
-        Self::UpstreamError,
-        Self::UpstreamFailed,
-        Self::ClientGone,
-        Self::Failed,
-    ];
-
-    /// The word in records, metrics and pages.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Refused => "refused",
-            Self::Invalid => "invalid",
-            Self::UpstreamError => "upstream_error",
-            Self::UpstreamFailed => "upstream_failed",
-            Self::ClientGone => "client_gone",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// Whether the prompt was sent upstream.
-    pub const fn sent(self) -> bool {
-        !matches!(self, Self::Refused | Self::Invalid)
-    }
 }
 
 /// Tokens of a request as we counted them.
@@ -422,6 +376,7 @@ impl RequestRecord {
             round_trips: None,
             left_alone: Vec::new(),
             ignored: Vec::new(),
+            unpriced: Vec::new(),
             tokens: Tokens::default(),
             usage: None,
             usage_estimated: false,

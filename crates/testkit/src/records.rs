@@ -74,6 +74,7 @@ pub fn exchange(user: &str, number: u64) -> RequestRecord {
         round_trips: None,
         left_alone: Vec::new(),
         ignored: Vec::new(),
+        unpriced: Vec::new(),
         tokens: Tokens {
             system: 100,
             tools: 60,

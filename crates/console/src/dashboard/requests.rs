@@ -199,6 +199,9 @@ fn facts(head: &RequestSummary) -> Vec<(&'static str, Markup)> {
     if !head.ignored.is_empty() {
         facts.push(("Fields left out", name(&head.ignored.join(", "))));
     }
+    if !head.unpriced.is_empty() {
+        facts.push(("Not in the cost", name(&head.unpriced.join(", "))));
+    }
     facts.extend(head.round_trips.map(|trips| {
         let words = match trips {
             RoundTripFate::Restored => "put back",

@@ -51,6 +51,7 @@ fn hostile(fake: &Fake) -> RequestRecord {
         Some(AnsweredBy { name: text(), id: text(), server: Some(text()), provider: Provider::OpenAi });
     exchange.summary.left_alone = vec![LeftAlone { what: text(), why: text() }];
     exchange.summary.ignored = vec![text()];
+    exchange.summary.unpriced = vec![text()];
     exchange.summary.decision.as_mut().unwrap().reason = text();
     for part in &mut exchange.window {
         part.slot = text().into();

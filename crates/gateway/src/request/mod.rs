@@ -19,6 +19,7 @@ mod reply;
 mod route_rule;
 mod timing;
 mod unit_price;
+mod unpriced;
 mod usage;
 
 use std::sync::Arc;

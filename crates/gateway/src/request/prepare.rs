@@ -28,7 +28,7 @@ use crate::request::bill::{self, Pricing};
 use crate::request::packing_ahead::PackedAhead;
 use crate::request::rehydrate::{Rehydrator, STORED_UNDER, held_session};
 use crate::request::timing::micros;
-use crate::request::{CONVERSATION, RECIPE, conversations, fields, recipes, refuse_signed};
+use crate::request::{CONVERSATION, RECIPE, conversations, fields, recipes, refuse_signed, unpriced};
 use crate::revisions::{self, RevisedSettings};
 use crate::sessions;
 use crate::storage_health::StoredFor;
@@ -120,6 +120,7 @@ pub fn prepare(
     let revised = revised(active, current, &session, newest).map_err(unknown)?;
     let route = current.route(endpoint, &model, &revised)?;
     active.set_route(&route);
+    unpriced::note(active, &request, &model)?;
     refuse_signed(&route.target, &head.headers)?;
     let path = path.as_ref().filter(|_| route.rename).map(|path| path.with_model(&route.model.id));
     let decider = RequestDecider {

@@ -320,3 +320,31 @@ async fn a_client_that_asks_one_request_after_the_other_needs_a_budget_for_one()
         gateway.post("/v1/chat/completions", large.to_string()).bearer_auth(&key).send().await.unwrap();
     assert_eq!(refused.status(), 429, "the budget still holds");
 }
+
+#[tokio::test]
+async fn what_has_no_price_is_refused_under_a_budget_in_dollars_and_recorded_otherwise() {
+    let gateway = gateway(&[]).await;
+    let money = key(&gateway, dollars(1_000_000_000_000));
+    let tokens = key(&gateway, KeyLimits { tokens_per_day: Some(100_000), picos_per_day: None });
+    let mut bodies = Vec::new();
+    for (name, value) in [("modalities", json!(["text", "audio"])), ("web_search_options", json!({}))] {
+        bodies.push((
+            name,
+            json!({"model": "mini", "messages": [{"role": "user", "content": "hi"}], name: value}),
+        ));
+    }
+    let ask = async |key: &str, body: &Value| {
+        let asked = gateway.post("/v1/chat/completions", body.to_string()).bearer_auth(key);
+        let asked = asked.send().await.unwrap();
+        (asked.status().as_u16(), asked.text().await.unwrap())
+    };
+    for (name, body) in &bodies {
+        let (status, words) = ask(&money, body).await;
+        assert!(status == 403 && words.contains(&format!("for: {name}.")), "{name}: {status} {words}");
+        assert_eq!(ask(&tokens, body).await.0, 200, "{name}");
+    }
+    let (records, _) = gateway.stop().await;
+    let answered = records.iter().filter(|record| record.summary.status == 200);
+    let unpriced: Vec<&str> = answered.map(|record| record.summary.unpriced[0].as_str()).collect();
+    assert_eq!(unpriced, ["modalities", "web_search_options"]);
+}

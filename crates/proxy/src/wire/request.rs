@@ -129,6 +129,8 @@ pub struct ResultItem<'b> {
 pub struct OfferedTool<'b> {
     /// Its name; for the provider's own tools their type.
     pub name: Cow<'b, str>,
+    /// Its type; empty if it is given none.
+    pub kind: Cow<'b, str>,
     /// The definition.
     pub raw: &'b str,
     /// `false` if the definition says that its results must stay whole (R3-4.28).
@@ -282,11 +284,14 @@ impl<'b> Request<'b> {
             let inner = wrapped.filter_map(|name| tool.given(name)).next().unwrap_or(tool);
             let name = inner.given("name").or_else(|| tool.given("type")).and_then(Value::text);
             let name = name.unwrap_or_default();
+            // Bedrock gives its own tools no type.
+            let system = || tool.given("systemTool").map(|_| Cow::Borrowed("systemTool"));
+            let kind = tool.given("type").and_then(Value::text).or_else(system).unwrap_or_default();
             let mut summarizable = self.take_own(tool);
             if inner.id() != tool.id() {
                 summarizable &= self.take_own(inner);
             }
-            self.tools.push(OfferedTool { name, raw: tool.raw(), summarizable });
+            self.tools.push(OfferedTool { name, kind, raw: tool.raw(), summarizable });
         }
         let is_free = |name: &&str| !self.tools.iter().any(|tool| tool.name == **name);
         match NAMES.into_iter().find(is_free) {
