@@ -39,8 +39,8 @@ pub struct RequestCaches {
     /// Renditions made earlier.
     pub memo: Memo,
     counts: BoundedCache<String, TokenCounts>,
-    /// With the time when they were stored, or seen stored.
-    stored: BoundedCache<(String, ContentHash), Timestamp>,
+    /// With the time when they were stored, or seen stored, and the number of early erasures before.
+    stored: BoundedCache<(String, ContentHash), (Timestamp, u64)>,
     /// When originals were last noted as used, by user and the name of the pointer.
     used: BoundedCache<(String, String), Timestamp>,
     sessions: BoundedCache<(String, String), SessionMemory>,
@@ -70,14 +70,16 @@ impl RequestCaches {
         })
     }
 
-    /// Whether a user's content is known to be stored: what was stored too long ago may have expired.
-    pub fn is_stored(&self, user: &str, content: ContentHash, now: Timestamp) -> bool {
-        self.stored.get(&(user.to_owned(), content)).is_some_and(|stored| passed(stored, now) < STORED_FOR)
+    /// Whether a user's content is known to be stored: what was stored too long ago may have expired, and what was stored
+    /// before the last of the store's early `erasures` may be gone.
+    pub fn is_stored(&self, user: &str, content: ContentHash, now: Timestamp, erasures: u64) -> bool {
+        let known = self.stored.get(&(user.to_owned(), content));
+        known.is_some_and(|(stored, before)| before == erasures && passed(stored, now) < STORED_FOR)
     }
 
-    /// Notes that it is.
-    pub fn stored(&self, user: &str, content: ContentHash, now: Timestamp) {
-        self.stored.insert((user.to_owned(), content), now);
+    /// Notes that it is. `erasures` were counted before it was stored.
+    pub fn stored(&self, user: &str, content: ContentHash, now: Timestamp, erasures: u64) {
+        self.stored.insert((user.to_owned(), content), (now, erasures));
     }
 
     /// Whether it is time to note that an original is used; if so, the answer is no from then on.

@@ -19,6 +19,8 @@ use crate::repair;
 
 /// The prefix of folders that are being removed.
 const DELETED_PREFIX: &str = ".deleted-";
+/// The number of [`Store::early_erasures`] in the table `meta`.
+pub(crate) const EARLY_ERASURES: &str = "early_erasures";
 
 impl Store {
     /// Removes everything of a user: keys, rows, originals, receipts, transcripts, caches. The files are
@@ -30,6 +32,7 @@ impl Store {
                 tx.execute(&format!("DELETE FROM {table} WHERE user = ?1"), [user])?;
             }
             pass_on(tx, user, None)?;
+            count_early_erasure(tx)?;
             tx.execute(
                 "INSERT INTO deletions (folder) VALUES (?1) ON CONFLICT DO NOTHING",
                 [user::folder(user)],
@@ -39,6 +42,13 @@ impl Store {
         finish_deletions(self)?;
         repair::remove_damaged(self.home())
     }
+}
+
+/// Counts an erasure of originals that may have been used within the day.
+pub(crate) fn count_early_erasure(tx: &Transaction<'_>) -> Result<(), StoreError> {
+    let sql = "INSERT INTO meta (key, value) VALUES (?1, '1') ON CONFLICT DO UPDATE SET value = value + 1";
+    tx.execute(sql, [EARLY_ERASURES])?;
+    Ok(())
 }
 
 /// Completes every deletion in progress.

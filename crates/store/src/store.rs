@@ -15,7 +15,7 @@ use crate::calibrations::Calibrations;
 use crate::compactions::{Compactions, DEFAULT_COMPACTION_TTL};
 use crate::contents::StoredContents;
 use crate::conversations::Conversations;
-use crate::deletion::finish_deletions;
+use crate::deletion::{EARLY_ERASURES, finish_deletions};
 use crate::exchanges::Exchanges;
 use crate::index::IndexDb;
 use crate::interventions::Interventions;
@@ -87,8 +87,8 @@ pub(crate) struct StoreInner {
     index: IndexDb,
     /// Whether a key was ever created.
     pub(crate) keys_created: Recent<bool>,
-    /// The number of the newest revision of learned settings.
-    pub(crate) newest_revision: Recent<u64>,
+    /// The number of the newest revision of learned settings, and that of early erasures.
+    marks: Recent<(u64, u64)>,
     foreground: Foreground,
 }
 
@@ -129,7 +129,7 @@ impl Store {
             segments: Segments::new(layout.blobs()),
             index,
             keys_created: Recent::default(),
-            newest_revision: Recent::default(),
+            marks: Recent::default(),
             foreground: Foreground::new(layout.home.join("turns/foreground")),
             layout,
             options,
@@ -181,6 +181,24 @@ impl Store {
     /// The present moment by the store's clock.
     pub fn now(&self) -> Timestamp {
         self.inner.options.clock.now()
+    }
+
+    /// How often originals were erased that may have been used within the day, so that nobody may rely on any original seen
+    /// stored before (see [`crate::STORED_FOR`]). What another process erases is seen 2 ms later.
+    pub fn early_erasures(&self) -> Result<u64, StoreError> {
+        Ok(self.marks()?.1)
+    }
+
+    /// The newest revision and [`Store::early_erasures`], which every request needs, in one look-up.
+    pub(crate) fn marks(&self) -> Result<(u64, u64), StoreError> {
+        self.index().read_recent(&self.inner.marks, |index| {
+            let mut query = index.prepare_cached(
+                "SELECT coalesce((SELECT max(number) FROM revisions), 0),
+                        coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?1), 0)",
+            )?;
+            let (newest, erasures): (i64, i64) = query.query_row([EARLY_ERASURES], |row| row.try_into())?;
+            Ok((newest.unsigned_abs(), erasures.unsigned_abs()))
+        })
     }
 
     /// A new id for a run, in the form of a UUID version 7: later ids sort later.

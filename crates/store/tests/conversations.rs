@@ -368,6 +368,8 @@ fn what_is_erased_is_in_no_file() {
     let notice: Value = serde_json::from_slice(&ada.contents().get(run.receipt).unwrap()).unwrap();
     assert!(notice["erased_on"].is_string() && notice["blake3"].is_string(), "{notice}");
     assert!(matches!(ada.pointers().resolve(&omitted), Err(StoreError::UnknownPointer { .. })));
+    let erasures = ada.store().early_erasures().unwrap();
+    assert!(erasures > 0, "another process must not believe that it is stored");
     assert!(home.store.verify().unwrap().is_clean());
     // And everything of a track, and of a conversation.
     post(&ada, me(&id), &said("second"), None).unwrap();

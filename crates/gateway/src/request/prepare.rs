@@ -124,12 +124,13 @@ pub fn prepare(
     refuse_signed(&route.target, &head.headers)?;
     let path = path.as_ref().filter(|_| route.rename).map(|path| path.with_model(&route.model.id));
     let decider = RequestDecider {
-        active,
         current,
         model: &model,
         route,
         revision: revised.number,
         newest,
+        erasures: active.app().store.early_erasures().map_err(unknown)?,
+        active,
         session: &session,
         body: &body,
         moved_prefix: false,
@@ -167,6 +168,8 @@ struct RequestDecider<'a> {
     route: Arc<Route>,
     revision: u64,
     newest: u64,
+    /// Early erasures of originals so far.
+    erasures: u64,
     session: &'a str,
     body: &'a Bytes,
     /// Whether the prompt as decided does not extend that of the request before.
@@ -362,7 +365,7 @@ impl RequestDecider<'_> {
             writes: request.cache_writes(),
             counts_only: !decides,
             transcribes: decides && self.current.gateway.transcripts,
-            is_stored: &|hash: ContentHash| app.caches.is_stored(&user, hash, now),
+            is_stored: &|hash: ContentHash| app.caches.is_stored(&user, hash, now, self.erasures),
             ahead: if decides { Some(&ahead) } else { None },
         };
         let rename = self.route.rename.then_some(self.route.model.id.as_str());
@@ -442,7 +445,7 @@ impl RequestDecider<'_> {
         self.active.app().storage.note(StoredFor::Originals, &stored);
         stored?;
         let now = store.store().now();
-        missing.iter().for_each(|missing| caches.stored(store.user(), missing.hash, now));
+        missing.iter().for_each(|missing| caches.stored(store.user(), missing.hash, now, self.erasures));
         Ok(())
     }
 }

@@ -1,6 +1,8 @@
 //! Expired originals as clients meet them, and that a conversation in use loses none.
 
-use larder_store::{ExchangeFilter, Retention};
+use std::time::Duration;
+
+use larder_store::{ExchangeFilter, Retention, Store, StoreOptions};
 use larder_testkit::stub::StubServer;
 use larder_text::pointer::Pointer;
 use serde_json::{Value, json};
@@ -48,6 +50,26 @@ async fn a_conversation_in_use_keeps_its_originals_and_one_at_rest_says_when_the
     assert_eq!(gateway.chat(&body).await.status(), 200);
     assert_eq!(gateway.store().pointers().resolve(&Pointer::whole(id)).unwrap(), long_log().as_bytes());
     assert!(gateway.app.store.verify().unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn what_another_process_forgets_is_stored_again_before_a_pointer_to_it_is_sent() {
+    let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, "").await;
+    let body = after_tool(&long_log());
+    assert_eq!(gateway.chat(&body).await.status(), 200);
+    recorded(&gateway, 1).await;
+    let other = Store::open(&gateway.dir.path().join("home"), StoreOptions::default()).unwrap();
+    other.delete_user("local").unwrap();
+    let id = pointers(&gateway, &gateway.last_sent().to_string()).remove(0).id;
+    assert!(gateway.store().pointers().resolve(&Pointer::whole(id.clone())).is_err());
+    // Another process is believed to have changed nothing for 2 ms.
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    for _ in 0..2 {
+        assert_eq!(gateway.chat(&body).await.status(), 200);
+        assert!(gateway.last_sent().to_string().contains(&id.to_string()));
+        let original = gateway.store().pointers().resolve(&Pointer::whole(id.clone())).unwrap();
+        assert_eq!(original, long_log().as_bytes());
+    }
 }
 
 #[tokio::test]

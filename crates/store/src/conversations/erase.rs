@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Conversations, MemoryKind, Track};
 use crate::contents::NewContent;
+use crate::deletion::count_early_erasure;
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
 use crate::repair;
@@ -234,6 +235,7 @@ fn erase_original(store: &UserStore, tx: &Transaction<'_>, name: &str) -> Result
         .optional()?;
     let Some(content) = content else { return Ok(()) };
     tx.execute("DELETE FROM pointers WHERE user = ?1 AND name = ?2", [user, name])?;
+    count_early_erasure(tx)?;
     note(tx, user, ContentHash::from_bytes(content))
 }
 

@@ -36,7 +36,8 @@ pub(crate) const USE_STEP_MILLIS: u64 = 3_600_000;
 pub const USE_STEP: Duration = Duration::from_millis(USE_STEP_MILLIS);
 /// How long nothing expires after its use, whatever the size, in milliseconds: a day, and the step.
 const SPARED_MILLIS: u64 = MILLIS_PER_DAY + USE_STEP_MILLIS;
-/// How long a caller may rely on an original that it stored or saw stored: half of the day in which none expires.
+/// How long a caller may rely on an original that it stored or saw stored, unless [`Store::early_erasures`] moves: half of
+/// the day in which none expires.
 pub const STORED_FOR: Duration = Duration::from_millis(MILLIS_PER_DAY / 2);
 
 /// How long data is kept, by class. `None` is without limit.
