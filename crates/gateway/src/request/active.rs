@@ -48,7 +48,7 @@ pub struct OpenRequest {
     pub timing: RequestTiming,
     /// Its messages and its reply, if transcripts are enabled.
     pub transcript: Option<TranscriptCapture>,
-    /// Pointers in its text, whose originals count as used.
+    /// Pointers in its text and in the history that the provider holds, whose originals count as used.
     pub named: Vec<PointerId>,
     /// Memory for the body, which is kept as long as the request may have to be sent again.
     pub body_memory: BodyMemory,
@@ -340,12 +340,17 @@ impl OpenRequest {
         }
     }
 
-    /// The originals that the window named, or that were read back: those whose use is due to be noted.
-    fn originals_used(&self) -> Vec<PointerId> {
+    /// Pointers in its window, in its text, and in the history that the provider holds.
+    pub fn pointers(&self) -> impl Iterator<Item = PointerId> {
         let in_window = self.record.window.iter().filter_map(|part| Some(part.pointer.as_ref()?.id.clone()));
+        self.named.iter().cloned().chain(in_window)
+    }
+
+    /// The originals that the prompt names, or that were read back: those whose use is due to be noted.
+    fn originals_used(&self) -> Vec<PointerId> {
         let read_back = self.record.rehydrations.iter();
         let read_back = read_back.filter_map(|read| Some(read.pointer.parse::<Pointer>().ok()?.id));
-        let mut used: Vec<_> = self.named.iter().cloned().chain(in_window).chain(read_back).collect();
+        let mut used: Vec<_> = self.pointers().chain(read_back).collect();
         let (user, now) = (self.caller.store.user(), self.record.summary.time);
         used.retain(|id| self.app.caches.use_is_due(user, id.name(), now));
         used

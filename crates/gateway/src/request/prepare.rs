@@ -26,7 +26,7 @@ use crate::model_route::{Correction, Route};
 use crate::request::active::ActiveRequest;
 use crate::request::bill::{self, Pricing};
 use crate::request::packing_ahead::PackedAhead;
-use crate::request::rehydrate::{Rehydrator, STORED_UNDER, held_session};
+use crate::request::rehydrate::{POINTERS, Rehydrator, STORED_UNDER, held_session};
 use crate::request::timing::micros;
 use crate::request::{CONVERSATION, RECIPE, conversations, fields, recipes, refuse_signed, unpriced};
 use crate::revisions::{self, RevisedSettings};
@@ -191,6 +191,10 @@ impl RequestDecider<'_> {
         let mut counter = self.route.counter.clone();
         let held = self.held(request)?;
         self.holds_pointers = !held.is_empty();
+        if let Some((_, pointers)) = held.iter().find(|(key, _)| key == POINTERS) {
+            let named = self.active.caller.store.key().find_in(pointers);
+            self.active.named.extend(named.into_iter().map(|(_, pointer)| pointer.id));
+        }
         let restored = self.restored(request, held)?;
         let mut prepared = self.fitted(request, restored.as_ref(), &counter, &known);
         if self.changes_revision(prepared.is_ok())? {
@@ -242,6 +246,7 @@ impl RequestDecider<'_> {
             session: self.session.to_owned(),
             place: request.place(),
             held_in: request.conversation.clone(),
+            pointers: self.active.pointers().collect(),
             left: PromptRoom {
                 unanswered: 0,
                 rounds: gateway.rehydrate_rounds,

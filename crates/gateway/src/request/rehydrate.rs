@@ -9,7 +9,7 @@ use larder_proxy::record::{Rehydration, RequestRecord, WindowPart, cut_name};
 use larder_proxy::wire::{HiddenSteps, RehydrateCall, ReplyPlace};
 use larder_store::{StoreError, UserStore};
 use larder_text::hash::ContentHash;
-use larder_text::pointer::Pointer;
+use larder_text::pointer::{Pointer, PointerId};
 use larder_text::tokens::Counter;
 
 use crate::error::RequestError;
@@ -17,6 +17,9 @@ use crate::error::RequestError;
 /// The key of the id under which the provider holds a history with pointers, whether or not round trips are hidden in
 /// it.
 pub const STORED_UNDER: &str = "stored_under";
+
+/// The key of the pointers in a history that the provider holds, whose originals are used as long as it is.
+pub const POINTERS: &str = "pointers";
 
 /// Under which name round trips are stored with a history that the provider holds under `id`.
 pub fn held_session(id: &str) -> String {
@@ -33,6 +36,8 @@ pub struct Rehydrator {
     pub session: String,
     /// The conversation that the provider adds the reply to, if it holds one.
     pub held_in: Option<String>,
+    /// The pointers in the prompt, those in what the provider holds included.
+    pub pointers: BTreeSet<PointerId>,
     /// The place of the reply in it, as the client knows it.
     pub place: ReplyPlace,
     /// Counts tokens as the model does.
@@ -83,6 +88,7 @@ impl Rehydrator {
             return;
         }
         let (store, session) = (self.store.clone(), self.session.clone());
+        let mut pointers = self.pointers.clone();
         let last = stored_under.map(|(last, _)| last.to_owned()).unwrap_or_default();
         let ids = stored_under.into_iter().flat_map(|(last, first)| [last, first]);
         let held: BTreeSet<String> = ids.chain(self.held_in.as_deref()).map(held_session).collect();
@@ -94,7 +100,12 @@ impl Rehydrator {
             if !rows.is_empty() {
                 store.round_trips().insert(&session, &rows)?;
             }
-            let rows: Vec<_> = rows.into_iter().chain([(vec![STORED_UNDER.to_owned()], last)]).collect();
+            let read_back = rows.iter().flat_map(|(_, document)| store.key().find_in(document));
+            pointers.extend(read_back.map(|(_, pointer)| pointer.id));
+            let pointers = pointers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            let of_history = [(STORED_UNDER, last), (POINTERS, pointers)];
+            let of_history = of_history.map(|(key, document)| (vec![key.to_owned()], document));
+            let rows: Vec<_> = rows.into_iter().chain(of_history).collect();
             held.iter().try_for_each(|held| store.round_trips().insert(held, &rows))
         });
         // Everything works without them: the model calls again.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use larder_store::{ExchangeFilter, Retention, Store, StoreOptions};
-use larder_testkit::stub::StubServer;
+use larder_testkit::stub::{Answer, StubServer};
 use larder_text::pointer::Pointer;
 use serde_json::{Value, json};
 
@@ -49,6 +49,51 @@ async fn a_conversation_in_use_keeps_its_originals_and_one_at_rest_says_when_the
     // The client still has the original, and the conversation goes on.
     assert_eq!(gateway.chat(&body).await.status(), 200);
     assert_eq!(gateway.store().pointers().resolve(&Pointer::whole(id)).unwrap(), long_log().as_bytes());
+    assert!(gateway.app.store.verify().unwrap().is_clean());
+}
+
+#[tokio::test]
+async fn an_original_in_a_history_that_the_provider_holds_is_in_use() {
+    let clock = SetClock::at("2026-01-01T12:00:00Z");
+    let provider = StubServer::responding(|seen| {
+        // A conversation has one name; replies that are continued have one each.
+        let continued = seen.json()["previous_response_id"].as_str().map_or(0, |id| id[5..].parse().unwrap());
+        Answer::json(
+            200,
+            &json!({"id": format!("resp_{}", continued + 1), "object": "response", "status": "completed",
+            "output": [{"id": "msg", "type": "message", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": "ok", "annotations": []}]}]}),
+        )
+    })
+    .await;
+    let gateway = Gateway::with_store(provider, "", clock.store()).await;
+    let mut requests = 0;
+    for (place, log) in [("previous_response_id", long_log()), ("conversation", long_log() + "another")] {
+        let call = json!({"type": "function_call", "call_id": "c", "name": "read_log", "arguments": "{}"});
+        let output = json!({"type": "function_call_output", "call_id": "c", "output": log});
+        let mut body = json!({"model": "mini", "input": [call, output]});
+        if place == "conversation" {
+            body[place] = json!("conv_1");
+        }
+        let mut id = None;
+        for (at, time) in (0..).zip(["2026-01-01T12:00:00Z", "2026-01-20T12:00:00Z", "2026-02-10T12:00:00Z"])
+        {
+            clock.set(time);
+            let reply = gateway.post("/v1/responses", body.to_string()).send().await.unwrap();
+            assert_eq!(reply.status(), 200);
+            requests += 1;
+            recorded(&gateway, requests).await;
+            gateway.app.collect().unwrap();
+            let pointer =
+                id.get_or_insert_with(|| pointers(&gateway, &gateway.last_sent().to_string()).remove(0).id);
+            let original = gateway.store().pointers().resolve(&Pointer::whole(pointer.clone())).unwrap();
+            assert_eq!(original, log.as_bytes(), "{place} {time}");
+            body["input"] = json!([{"role": "user", "content": "And why?"}]);
+            if place == "previous_response_id" {
+                body[place] = json!(format!("resp_{}", at + 1));
+            }
+        }
+    }
     assert!(gateway.app.store.verify().unwrap().is_clean());
 }
 
