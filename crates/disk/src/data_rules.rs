@@ -78,10 +78,19 @@ pub struct DataRule {
     pub export: DataExport,
     /// How it is erased; [`DataErasure::ByUser`] for all that is a user's.
     pub erasure: DataErasure,
+    /// What is lost with a table when the index is; `None` if `larder repair` rebuilds it.
+    pub lost: Option<&'static str>,
 }
 
 const fn rule(kind: DataKind, lifetime: DataLifetime, export: DataExport, erasure: DataErasure) -> DataRule {
-    DataRule { kind, lifetime, export, erasure }
+    DataRule { kind, lifetime, export, erasure, lost: None }
+}
+
+impl DataRule {
+    /// A table that no repair rebuilds.
+    const fn lost(self, words: &'static str) -> Self {
+        Self { lost: Some(words), ..self }
+    }
 }
 
 const SECRET: DataExport = No("secret");
@@ -89,51 +98,68 @@ const NOBODYS: DataExport = No("about no user");
 const DERIVED: DataExport = No("made from the documents");
 const INTERNAL: DataExport = No("work under way");
 
+const RECORDS: &str = "records of requests and runs, with their costs, answers and receipts";
+const TRANSCRIPTS: &str = "transcripts, and the contents that only they named";
+const ROUND_TRIPS: &str = "calls for originals that clients do not see: models may repeat them";
+const KEYS: &str = "API keys, their budgets and what they spent: create new ones with `larder keys create`";
+const TALKS: &str =
+    "conversations with persons: messages, consents, facts, everything else remembered, and costs";
+const LEARNED: &str = "settings learned at run time, and which of them each conversation uses";
+const DRAFTS: &str = "drafts of turns, and the numbers that they used up";
+const SUCCESS: &str = "how often documents and web sites proved useful";
+const CHANGES: &str = "changes to documents that were under way";
+const ERASURES: &str =
+    "erasures that were under way: what they had not overwritten is back, so forget users again";
+
 /// Every class of data.
 pub const DATA_RULES: &[DataRule] = &[
     rule(Table("meta"), Forever, NOBODYS, Kept),
-    rule(Table("revisions"), Forever, NOBODYS, Kept),
-    rule(Table("usage_sums"), Forever, NOBODYS, Kept),
-    rule(Table("deletions"), Shortly, INTERNAL, WithProcess),
-    rule(Table("document_forgets"), Shortly, INTERNAL, WithProcess),
-    rule(Table("contents"), WhileNamed, Contents, ByUser),
+    rule(Table("revisions"), Forever, NOBODYS, Kept).lost(LEARNED),
+    rule(Table("usage_sums"), Forever, NOBODYS, Kept).lost(LEARNED),
+    rule(Table("deletions"), Shortly, INTERNAL, WithProcess).lost(ERASURES),
+    rule(Table("document_forgets"), Shortly, INTERNAL, WithProcess).lost(ERASURES),
+    rule(Table("contents"), WhileNamed, Contents, ByUser).lost(
+        "originals of up to 32 KiB that a version without segments stored and that were not converted yet",
+    ),
     rule(Table("segment_contents"), WhileNamed, Contents, ByUser),
-    rule(Table("segment_erasures"), Shortly, INTERNAL, ByUser),
+    rule(Table("segment_erasures"), Shortly, INTERNAL, ByUser).lost(ERASURES),
     rule(Table("segments"), WhileNamed, INTERNAL, ByUser),
-    rule(Table("erasures"), Shortly, INTERNAL, ByUser),
+    rule(Table("erasures"), Shortly, INTERNAL, ByUser).lost(ERASURES),
     rule(Table("pointers"), Originals, Rows(&[]), ByUser),
-    rule(Table("tombstones"), Forever, Rows(&[]), ByUser),
-    rule(Table("sessions"), Conversation, Rows(&[]), ByUser),
-    rule(Table("transcript_lines"), Conversation, Rows(&[]), ByUser),
-    rule(Table("round_trips"), Conversation, Rows(&[]), ByUser),
-    rule(Table("session_revisions"), Conversation, Rows(&[]), ByUser),
-    rule(Table("exchanges"), Records, Rows(&[]), ByUser),
-    rule(Table("runs"), Records, Rows(&[]), ByUser),
-    rule(Table("run_pointers"), Records, Rows(&[]), ByUser),
-    rule(Table("interventions"), Records, Rows(&[]), ByUser),
-    rule(Table("jobs"), WhileNamed, Rows(&[]), ByUser),
-    rule(Table("publications"), Forever, Rows(&[]), ByUser),
-    rule(Table("conversations"), Persons, Rows(&[]), ByUser),
-    rule(Table("conversation_participants"), Persons, Rows(&[]), ByUser),
-    rule(Table("conversation_invitations"), Persons, Rows(&[]), ByUser),
-    rule(Table("conversation_sessions"), Persons, Rows(&[]), ByUser),
-    rule(Table("conversation_keys"), Persons, Rows(&[]), ByUser),
-    rule(Table("conversation_costs"), Forever, Rows(&[]), ByUser),
-    rule(Table("conversation_messages"), Persons, Rows(&[]), ByUser),
-    rule(Table("memory_records"), Persons, Rows(&["vector"]), ByUser),
-    rule(Table("key_days"), Records, Rows(&[]), ByUser),
-    rule(Table("keys"), Forever, Rows(&["hash"]), ByUser),
-    rule(Table("reservations"), Shortly, Rows(&[]), ByUser),
-    rule(Table("sign_ins"), Shortly, SECRET, ByUser),
-    rule(Table("compactions"), Shortly, Rows(&[]), ByUser),
-    rule(Table("turn_numbers"), Forever, Rows(&[]), ByUser),
-    rule(Table("turn_drafts"), Forever, Rows(&[]), ByUser),
-    rule(Table("turn_files"), Forever, Drafts, ByUser),
-    rule(Table("turn_moves"), Shortly, INTERNAL, ByUser),
-    rule(Table("document_writes"), Shortly, INTERNAL, ByUser),
+    rule(Table("tombstones"), Forever, Rows(&[]), ByUser)
+        .lost("which originals have expired: their pointers are unknown now"),
+    rule(Table("sessions"), Conversation, Rows(&[]), ByUser).lost(TRANSCRIPTS),
+    rule(Table("transcript_lines"), Conversation, Rows(&[]), ByUser).lost(TRANSCRIPTS),
+    rule(Table("round_trips"), Conversation, Rows(&[]), ByUser).lost(ROUND_TRIPS),
+    rule(Table("session_revisions"), Conversation, Rows(&[]), ByUser).lost(LEARNED),
+    rule(Table("exchanges"), Records, Rows(&[]), ByUser).lost(RECORDS),
+    rule(Table("runs"), Records, Rows(&[]), ByUser).lost(RECORDS),
+    rule(Table("run_pointers"), Records, Rows(&[]), ByUser).lost(RECORDS),
+    rule(Table("interventions"), Records, Rows(&[]), ByUser).lost("interventions"),
+    rule(Table("jobs"), WhileNamed, Rows(&[]), ByUser).lost("background jobs"),
+    rule(Table("publications"), Forever, Rows(&[]), ByUser).lost("what users published for all users"),
+    rule(Table("conversations"), Persons, Rows(&[]), ByUser).lost(TALKS),
+    rule(Table("conversation_participants"), Persons, Rows(&[]), ByUser).lost(TALKS),
+    rule(Table("conversation_invitations"), Persons, Rows(&[]), ByUser).lost(TALKS),
+    rule(Table("conversation_sessions"), Persons, Rows(&[]), ByUser).lost(TALKS),
+    rule(Table("conversation_keys"), Persons, Rows(&[]), ByUser).lost(TALKS),
+    rule(Table("conversation_costs"), Forever, Rows(&[]), ByUser).lost(TALKS),
+    rule(Table("conversation_messages"), Persons, Rows(&[]), ByUser).lost(TALKS),
+    rule(Table("memory_records"), Persons, Rows(&["vector"]), ByUser).lost(TALKS),
+    rule(Table("key_days"), Records, Rows(&[]), ByUser).lost(KEYS),
+    rule(Table("keys"), Forever, Rows(&["hash"]), ByUser).lost(KEYS),
+    rule(Table("reservations"), Shortly, Rows(&[]), ByUser).lost(KEYS),
+    rule(Table("sign_ins"), Shortly, SECRET, ByUser).lost("sign-ins to the dashboard"),
+    rule(Table("compactions"), Shortly, Rows(&[]), ByUser)
+        .lost("condensed forms of texts, which are made again"),
+    rule(Table("turn_numbers"), Forever, Rows(&[]), ByUser).lost(DRAFTS),
+    rule(Table("turn_drafts"), Forever, Rows(&[]), ByUser).lost(DRAFTS),
+    rule(Table("turn_files"), Forever, Drafts, ByUser).lost(DRAFTS),
+    rule(Table("turn_moves"), Shortly, INTERNAL, ByUser).lost(CHANGES),
+    rule(Table("document_writes"), Shortly, INTERNAL, ByUser).lost(CHANGES),
     rule(Table("document_pointers"), Forever, Rows(&[]), ByUser),
-    rule(Table("document_uses"), Forever, Rows(&[]), ByUser),
-    rule(Table("document_sources"), Forever, Rows(&[]), ByUser),
+    rule(Table("document_uses"), Forever, Rows(&[]), ByUser).lost(SUCCESS),
+    rule(Table("document_sources"), Forever, Rows(&[]), ByUser).lost(SUCCESS),
     rule(IndexTable("meta"), Forever, DERIVED, Rebuilt),
     rule(IndexTable("documents"), Forever, DERIVED, Rebuilt),
     rule(IndexTable("words*"), Forever, DERIVED, Rebuilt),
@@ -189,6 +215,17 @@ fn is_like(pattern: &str, name: &str) -> bool {
             name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
         }
     }
+}
+
+/// What `larder repair` cannot rebuild, in words for people.
+pub fn lost_with_index() -> Vec<&'static str> {
+    let mut all = Vec::new();
+    for words in DATA_RULES.iter().filter_map(|rule| rule.lost) {
+        if !all.contains(&words) {
+            all.push(words);
+        }
+    }
+    all
 }
 
 /// The tables with rows of users, all of which have the column `user`.

@@ -15,22 +15,13 @@ use crate::pointers::{StoredPointer, instructions};
 use crate::store::{Store, StoreOptions, UserStore};
 use crate::user;
 use larder_disk::StoreError;
+use larder_disk::data_rules::lost_with_index;
 use larder_disk::files;
 use larder_disk::home::Layout;
 use larder_disk::segments::{PointerNote, Record, RecordPlace};
 
 /// What a pointer says whose record is of a format that did not keep it.
 const UNKNOWN_KIND: &str = "unknown";
-/// What the index alone had, in the words of the report.
-const LOST: [&str; 7] = [
-    "records of requests and runs, with their costs, answers and receipts",
-    "transcripts, and the contents that only they named",
-    "API keys and their budgets: create new ones with `larder keys create`",
-    "interventions",
-    "settings learned at run time",
-    "drafts of turns",
-    "originals of up to 32 KiB that a version without segments stored and that were not converted yet",
-];
 
 /// What a repair did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -89,7 +80,7 @@ impl Store {
         }
         files::sync_dir(home)?;
         drop(lock);
-        report.lost = LOST.map(str::to_owned).to_vec();
+        report.lost = lost_with_index().into_iter().map(str::to_owned).collect();
         Ok(report)
     }
 }
