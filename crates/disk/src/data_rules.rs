@@ -126,7 +126,7 @@ pub const DATA_RULES: &[DataRule] = &[
     rule(Table("segments"), WhileNamed, INTERNAL, ByUser),
     rule(Table("erasures"), Shortly, INTERNAL, ByUser).lost(ERASURES),
     rule(Table("pointers"), Originals, Rows(&[]), ByUser),
-    rule(Table("tombstones"), Forever, Rows(&[]), ByUser)
+    rule(Table("tombstones"), Records, Rows(&[]), ByUser)
         .lost("which originals have expired: their pointers are unknown now"),
     rule(Table("sessions"), Conversation, Rows(&[]), ByUser).lost(TRANSCRIPTS),
     rule(Table("transcript_lines"), Conversation, Rows(&[]), ByUser).lost(TRANSCRIPTS),

@@ -126,6 +126,41 @@ fn an_original_expires_after_its_last_use_and_its_pointer_says_when() {
 }
 
 #[test]
+fn the_date_of_expiry_is_kept_as_long_as_records_and_a_longer_transcript_stays_clean() {
+    let home = Home::new();
+    let user = home.user("ada");
+    let stored = insert(&home, &noise(1, 800));
+    let named = TranscriptMessage { pointers: std::slice::from_ref(&stored.pointer_id), ..message(b"raw") };
+    user.transcripts().append("s", &[named], None).unwrap();
+    let retention = Retention { transcripts: None, ..RETENTION };
+    home.clock.set(START + 31 * DAY);
+    collect(&home, &retention);
+    home.clock.set(START + 120 * DAY);
+    assert!(collect(&home, &retention).is_empty());
+    let resolve = || user.pointers().resolve(&stored.pointer_id).unwrap_err();
+    assert!(matches!(resolve(), StoreError::Expired { .. }));
+    home.clock.set(START + 122 * DAY);
+    assert_eq!(collect(&home, &retention)[&RetentionClass::Records].items, 1);
+    assert!(matches!(resolve(), StoreError::UnknownPointer { .. }));
+    assert_eq!(home.store.verify().unwrap().tombstones, 0);
+    // A line that was written since must name what is known.
+    let named = TranscriptMessage { pointers: std::slice::from_ref(&stored.pointer_id), ..message(b"more") };
+    user.transcripts().append("t", &[named], None).unwrap();
+    assert_eq!(home.store.verify().unwrap().problems.len(), 1);
+}
+
+#[test]
+fn at_the_size_limit_dates_of_expiry_make_room() {
+    let home = Home::new();
+    insert(&home, &noise(1, 800));
+    home.clock.set(START + 31 * DAY);
+    collect(&home, &RETENTION);
+    home.clock.set(START + 33 * DAY);
+    documents(&home).collect(&Retention { max_bytes: Some(1), ..FOR_EVER }, &|_| true).unwrap();
+    assert_eq!(home.store.verify().unwrap().tombstones, 0);
+}
+
+#[test]
 fn what_a_document_refers_to_stays_as_long_as_the_document_does() {
     let home = Home::new();
     let written = insert(&home, &noise(1, 40_000));

@@ -27,6 +27,7 @@ pub(super) enum Kind {
     Request,
     Intervention,
     KeyDay,
+    Tombstone,
 }
 
 /// What is done with a kind. In the statements, `:user` and `:id` are an item.
@@ -43,11 +44,19 @@ struct Rule {
 }
 
 impl Kind {
-    /// All kinds, those first that may keep contents of the others.
-    pub(super) const ALL: [Self; 6] =
-        [Self::Request, Self::Intervention, Self::KeyDay, Self::Run, Self::Conversation, Self::Original];
+    /// All kinds, those first that may keep contents of the others, or whose pointers may have expired.
+    pub(super) const ALL: [Self; 7] = [
+        Self::Request,
+        Self::Intervention,
+        Self::KeyDay,
+        Self::Run,
+        Self::Conversation,
+        Self::Original,
+        Self::Tombstone,
+    ];
     /// Those that make room when the store is too large; the others are small.
-    pub(super) const BY_SIZE: [Self; 4] = [Self::Request, Self::Run, Self::Conversation, Self::Original];
+    pub(super) const BY_SIZE: [Self; 5] =
+        [Self::Request, Self::Run, Self::Conversation, Self::Original, Self::Tombstone];
 
     /// The kind of what names a content, by the number that `each_namer` gives.
     fn of_namer(number: u8) -> Option<Self> {
@@ -130,6 +139,19 @@ impl Kind {
                 contents: "",
                 bytes: "SELECT 64 WHERE :user IS NOT NULL AND :id IS NOT NULL",
                 remove: &["DELETE FROM key_days WHERE user = :user AND key || '/' || day = :id"],
+            },
+            Self::Tombstone => Rule {
+                class: RetentionClass::Records,
+                oldest: "SELECT user, name, expired FROM tombstones WHERE expired >= :from AND expired < :before
+                         ORDER BY expired, user, name LIMIT :limit",
+                contents: "",
+                bytes: "SELECT length(user) + length(name) + 40 FROM tombstones WHERE user = :user AND name = :id",
+                remove: &[
+                    // A transcript may be kept longer; see `verify`.
+                    "INSERT OR REPLACE INTO meta (key, value)
+                     SELECT 'tombstones_until', expired FROM tombstones WHERE user = :user AND name = :id",
+                    "DELETE FROM tombstones WHERE user = :user AND name = :id",
+                ],
             },
         }
     }
