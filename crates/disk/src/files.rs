@@ -106,3 +106,54 @@ pub fn entries(dir: &Path) -> Result<Vec<FolderEntry>, StoreError> {
         listed => listed.map_err(StoreError::io(dir, "listing the folder")),
     }
 }
+
+/// Copies the files below a folder and returns how many. Unfinished files and links are left out; what is removed
+/// meanwhile is skipped.
+pub fn copy_all(from: &Path, to: &Path) -> Result<u64, StoreError> {
+    let mut copied = 0;
+    for entry in entries(from)? {
+        let (target, kind) =
+            (to.join(&entry.name), entry.path.symlink_metadata().map(|found| found.file_type()));
+        match kind {
+            Ok(kind) if kind.is_dir() => {
+                create_dir_all(&target)?;
+                copied += copy_all(&entry.path, &target)?;
+            }
+            Ok(kind) if kind.is_file() && !entry.name.starts_with(TEMP_PREFIX) => {
+                create_dir_all(to)?;
+                match std::fs::copy(&entry.path, &target) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    done => {
+                        done.map_err(StoreError::io(&target, "copying a file"))?;
+                        copied += 1;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(copied)
+}
+
+/// How many files there are below a folder.
+pub fn count_all(folder: &Path) -> Result<u64, StoreError> {
+    let mut count = 0;
+    for entry in entries(folder)? {
+        count += if entry.path.is_dir() { count_all(&entry.path)? } else { 1 };
+    }
+    Ok(count)
+}
+
+/// Makes everything below a folder survive a crash of the machine.
+pub fn sync_all(folder: &Path) -> Result<(), StoreError> {
+    for entry in entries(folder)? {
+        if entry.path.is_dir() {
+            sync_all(&entry.path)?;
+        } else {
+            File::open(&entry.path)
+                .and_then(|file| file.sync_all())
+                .map_err(StoreError::io(&entry.path, "syncing the copy"))?;
+        }
+    }
+    sync_dir(folder)
+}

@@ -5,7 +5,6 @@
 //! Documents come last: a turn that the copied index has as committed is finished from it when the copy is opened. A
 //! copy gets its name once it is whole and synced.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use larder_text::hash::ContentHash;
@@ -72,7 +71,7 @@ impl Store {
             }
             last = user;
         }
-        let documents = copy_folder(&self.home().join(DOCUMENTS), &partial.path.join(DOCUMENTS))?;
+        let documents = files::copy_all(&self.home().join(DOCUMENTS), &partial.path.join(DOCUMENTS))?;
         let report = checked(&copy, Some(self), documents)?;
         copy.index().truncate_log()?;
         drop(copy);
@@ -105,10 +104,10 @@ impl Store {
             return Err(StoreError::SchemaTooNew { path, found: manifest.format, known: FORMAT_VERSION });
         }
         let partial = Partial::begin(home)?;
-        copy_folder(backup, &partial.path)?;
+        files::copy_all(backup, &partial.path)?;
         let manifest = partial.path.join(MANIFEST);
         std::fs::remove_file(&manifest).map_err(StoreError::io(&manifest, "restoring"))?;
-        let documents = count_files(&partial.path.join(DOCUMENTS))?;
+        let documents = files::count_all(&partial.path.join(DOCUMENTS))?;
         let store = Self::open(&partial.path, options)?;
         let report = checked(&store, None, documents)?;
         store.index().truncate_log()?;
@@ -163,7 +162,7 @@ impl Partial {
 
     /// Syncs it and gives it its name.
     fn finish(mut self, target: &Path) -> Result<(), StoreError> {
-        sync_all(&self.path)?;
+        files::sync_all(&self.path)?;
         std::fs::rename(&self.path, target).map_err(StoreError::io(target, "naming the copy"))?;
         self.done = true;
         files::sync_dir(
@@ -273,56 +272,6 @@ fn checked(copy: &Store, original: Option<&Store>, documents: u64) -> Result<Bac
     }
     let problems = report.problems.iter().map(ToString::to_string).collect();
     Ok(BackupReport { pointers: report.pointers, contents: report.blobs, documents, problems })
-}
-
-/// Copies the files below a folder and returns how many. Unfinished files and links are left out; what is removed
-/// meanwhile is skipped.
-fn copy_folder(from: &Path, to: &Path) -> Result<u64, StoreError> {
-    let mut copied = 0;
-    for entry in files::entries(from)? {
-        let (target, kind) =
-            (to.join(&entry.name), entry.path.symlink_metadata().map(|found| found.file_type()));
-        match kind {
-            Ok(kind) if kind.is_dir() => {
-                files::create_dir_all(&target)?;
-                copied += copy_folder(&entry.path, &target)?;
-            }
-            Ok(kind) if kind.is_file() && !entry.name.starts_with(files::TEMP_PREFIX) => {
-                files::create_dir_all(to)?;
-                match std::fs::copy(&entry.path, &target) {
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                    done => {
-                        done.map_err(StoreError::io(&target, "copying a file"))?;
-                        copied += 1;
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(copied)
-}
-
-fn count_files(folder: &Path) -> Result<u64, StoreError> {
-    let mut count = 0;
-    for entry in files::entries(folder)? {
-        count += if entry.path.is_dir() { count_files(&entry.path)? } else { 1 };
-    }
-    Ok(count)
-}
-
-/// Makes everything below a folder survive a crash of the machine.
-fn sync_all(folder: &Path) -> Result<(), StoreError> {
-    for entry in files::entries(folder)? {
-        if entry.path.is_dir() {
-            sync_all(&entry.path)?;
-        } else {
-            File::open(&entry.path)
-                .and_then(|file| file.sync_all())
-                .map_err(StoreError::io(&entry.path, "syncing the copy"))?;
-        }
-    }
-    files::sync_dir(folder)
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
