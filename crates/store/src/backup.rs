@@ -255,18 +255,28 @@ fn copy_file(from: &UserStore, to: &UserStore, hash: ContentHash) -> Result<(), 
     }
 }
 
+/// Copies a content that was brought from a file into a segment since the index was copied; returns whether it was.
+fn copy_converted(from: &UserStore, to: &UserStore, hash: ContentHash) -> Result<bool, StoreError> {
+    let Some(row) = from.contents().record(hash)? else { return Ok(false) };
+    let record = read_record(from, hash, row)?;
+    write_records(to, record.as_slice())?;
+    Ok(record.is_some())
+}
+
 /// Checks a copy. Of what the original has erased meanwhile, the names go as well.
 fn checked(copy: &Store, original: Option<&Store>, documents: u64) -> Result<BackupReport, StoreError> {
     let mut report = copy.verify()?;
     if let Some(original) = original {
-        let mut gone = false;
+        let mut is_changed = false;
         for (user, hash) in &report.missing {
             if !original.index().read(|tx| retention::is_named(tx, user, *hash))? {
                 copy.index().write_unsynced(|tx| retention::remove_named(tx, user, *hash, copy.now()))?;
-                gone = true;
+                is_changed = true;
+            } else {
+                is_changed |= copy_converted(&original.user(user)?, &copy.user(user)?, *hash)?;
             }
         }
-        if gone {
+        if is_changed {
             report = copy.verify()?;
         }
     }

@@ -185,3 +185,23 @@ fn a_conversion_that_is_killed_goes_on_and_loses_nothing() {
         }
     }
 }
+
+#[test]
+fn a_backup_during_the_conversion_has_every_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    let all = old_home(&home, 24);
+    let store = open(&home);
+    // Once the index is copied, and before the files are.
+    let convert = |_| {
+        store.collect(&Retention::default(), &|_| true).unwrap();
+    };
+    let report = store.backup(&dir.path().join("backup"), &convert).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+    let restored = dir.path().join("restored");
+    Store::restore(&dir.path().join("backup"), &restored, StoreOptions::default()).unwrap();
+    let store = open(&restored);
+    for (user, pointer, content) in &all {
+        assert_eq!(&store.user(user).unwrap().pointers().resolve(pointer).unwrap(), content);
+    }
+}
