@@ -79,6 +79,48 @@ async fn a_pointer_in_a_summary_of_the_client_can_be_opened() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_the_provider_holds_gets_every_item_once() {
+    let provider = StubServer::responding(|seen| {
+        let sent = seen.json();
+        let last = sent["input"].as_array().unwrap().last().unwrap().clone();
+        let call = |id: &str, pointer: &str| {
+            json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "larder_rehydrate",
+                "arguments": json!({"id": pointer, "pattern": "ERROR"}).to_string()})
+        };
+        let output = match last["call_id"].as_str().unwrap() {
+            "c" => call("ours_1", &first_pointer(last["output"].as_str().unwrap())),
+            "ours_1" => call("ours_2", "lp1-unknown"),
+            _ => json!({"id": "msg_1", "type": "message", "role": "assistant",
+                "content": [{"type": "output_text", "text": "Line 321.", "annotations": []}]}),
+        };
+        Answer::json(200, &json!({"id": "resp", "object": "response", "status": "completed", "output": [output]}))
+    })
+    .await;
+    let gateway = Gateway::with(provider, "").await;
+    let call = json!({"type": "function_call", "call_id": "c", "name": "read_log", "arguments": "{}"});
+    let result = json!({"type": "function_call_output", "call_id": "c", "output": long_log()});
+    for conversation in [json!("conv_9"), json!({"id": "conv_9"})] {
+        let body = json!({"model": "mini", "conversation": conversation, "input": [call, result]});
+        let before = gateway.seen().len();
+        let reply = gateway.post("/v1/responses", body.to_string()).send().await.unwrap();
+        assert!(reply.text().await.unwrap().contains("Line 321."));
+        let rounds: Vec<Value> = gateway.seen()[before..].iter().map(|seen| seen.json()).collect();
+        assert_eq!(rounds.len(), 3);
+        for (round, id) in rounds[1..].iter().zip(["ours_1", "ours_2"]) {
+            let input = round["input"].as_array().unwrap();
+            assert_eq!(input.len(), 1, "{round}");
+            assert_eq!(
+                (&input[0]["type"], &input[0]["call_id"]),
+                (&json!("function_call_output"), &json!(id))
+            );
+            assert_eq!((&round["conversation"], &round["tools"]), (&conversation, &rounds[0]["tools"]));
+        }
+        assert!(rounds[1]["input"][0]["output"].as_str().unwrap().contains("ERROR request 321"));
+    }
+    gateway.stop().await;
+}
+
+#[tokio::test]
 async fn a_pattern_may_be_called_grep() {
     let gateway = Gateway::with(asking(json!({"grep": "ERROR"})).await, "").await;
     let reply: Value = gateway.chat(&after_tool(&long_log())).await.json().await.unwrap();

@@ -102,6 +102,11 @@ pub(super) trait WireFormat: Sync {
     /// and our results.
     fn next_step(&self, step: &HiddenStep, said: &str) -> (&'static str, String);
 
+    /// Whether the provider itself adds a request and its reply to the history of the next one.
+    fn is_history_held(&self, _request: Value<'_, '_>) -> bool {
+        false
+    }
+
     /// Whether the history may be absent from a request.
     fn may_lack_history(&self) -> bool {
         false

@@ -114,6 +114,11 @@ impl WireFormat for ResponsesFormat {
         ("input", format!("{said},{}", step.results()))
     }
 
+    fn is_history_held(&self, request: Value<'_, '_>) -> bool {
+        // Unlike `previous_response_id`, which names the state before this request in every round.
+        request.given("conversation").is_some()
+    }
+
     fn may_lack_history(&self) -> bool {
         true
     }

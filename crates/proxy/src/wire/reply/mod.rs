@@ -304,7 +304,8 @@ impl ReplyRounds {
     }
 
     /// The next request, if the model waits only for Larder's tool and its results are available: the last request
-    /// with the model's output and the results appended.
+    /// with the model's output and the results appended, or with the results alone where the provider has added the
+    /// rest to the history that it holds.
     pub(super) fn next(&self, request: &str) -> Result<Option<String>, ReadError> {
         let waits = |round: &&ReplyRound| round.answerable() && round.asks_us_alone();
         let Some(round) = self.done.last().filter(waits) else { return Ok(None) };
@@ -319,10 +320,15 @@ impl ReplyRounds {
         };
         let said = round.units.iter().filter(may_be_said_again);
         let said = said.map(|unit| unit.raw.as_str()).collect::<Vec<_>>().join(",");
-        let (list, more) = format.next_step(&step, &said);
+        let (list, mut more) = format.next_step(&step, &said);
         let doc = Document::parse(request)?;
         let root = doc.root();
+        let is_held = format.is_history_held(root);
+        if is_held {
+            more = step.results();
+        }
         let edit = match root.given(list) {
+            Some(sent) if is_held => Edit::replace(sent.span(), format!("[{more}]")),
             Some(array) if array.kind() == Kind::Array => json::append_to(array, &more),
             Some(text) if text.kind() == Kind::String => {
                 Edit::replace(text.span(), format!(r#"[{{"role":"user","content":{}}},{more}]"#, text.raw()))

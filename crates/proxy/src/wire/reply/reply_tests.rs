@@ -186,6 +186,9 @@ fn a_text_for_input_becomes_a_list_and_sealed_thoughts_alone_are_sent_back_unsto
     assert_eq!(sent["input"][3], json!({"type": "function_call_output", "call_id": "c", "output": "text"}));
     let sent = next(r#"{"previous_response_id":"r"}"#);
     assert_eq!(sent["input"].as_array().unwrap().len(), 3);
+    for held in [r#"{"conversation":"c","input":"hi"}"#, r#"{"conversation":{"id":"c"}}"#] {
+        assert_eq!(next(held)["input"].as_array().unwrap().len(), 1, "the conversation has the rest");
+    }
     assert!(WholeReply::next(&reply, "no json").is_err());
 }
 
