@@ -83,6 +83,13 @@ impl Answer {
         self
     }
 
+    /// With the length of its body in a header, instead of chunks.
+    #[must_use]
+    pub fn sized(self) -> Self {
+        let length = self.chunks.concat().len();
+        self.header("content-length", &length.to_string())
+    }
+
     /// With the body cut at these byte offsets.
     #[must_use]
     pub fn cut_at(mut self, cuts: impl IntoIterator<Item = usize>) -> Self {
@@ -267,12 +274,18 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Se
 
 /// Each chunk is one chunk of HTTP's own encoding, so the client sees these boundaries regardless of the network.
 async fn write_answer(stream: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
-    let mut head = format!("HTTP/1.1 {} Stub\r\ntransfer-encoding: chunked\r\n", answer.status);
+    let is_sized = answer.headers.iter().any(|(name, _)| name == "content-length");
+    let framing = if is_sized { "" } else { "transfer-encoding: chunked\r\n" };
+    let mut head = format!("HTTP/1.1 {} Stub\r\n{framing}", answer.status);
     for (name, value) in &answer.headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).await?;
+    if is_sized {
+        stream.write_all(&answer.chunks.concat()).await?;
+        return stream.flush().await;
+    }
     for chunk in answer.chunks.iter().filter(|chunk| !chunk.is_empty()) {
         write_chunk(stream, chunk).await?;
         tokio::task::yield_now().await;

@@ -48,7 +48,9 @@ pub async fn forward(
             RequestError::new(StatusCode::BAD_GATEWAY, "upstream_failed", Outcome::UpstreamFailed, words);
         return reply::refuse(active, dialect, error);
     }
-    let head = reply::copied(&incoming, ours, true);
+    // Without its length: the server would stop at the last byte, and a last line without a line break would not be
+    // counted.
+    let head = reply::copied(&incoming, ours, false);
     let mut meter = Meter { active, current, dialect, line: Vec::new(), usage: Usage::default(), cost: None };
     let mut incoming = incoming;
     // Most batches use one model, which the first piece names. If it has no price, the request is refused before any

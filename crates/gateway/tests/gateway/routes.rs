@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use larder_gateway::auth::create_operator_key;
-use larder_store::{KeyLimits, Timestamp};
+use larder_store::{ExchangeFilter, KeyLimits, Timestamp};
 use larder_testkit::stub::{Answer, StubServer};
 use serde_json::{Value, json};
 
@@ -133,13 +133,15 @@ fn results(model: &str) -> [(&'static str, String); 2] {
 #[tokio::test]
 async fn a_batch_is_charged_when_its_results_are_read() {
     // At batch prices, half of the usual ones.
-    for (at, model, tokens, millionths) in
-        [(0, "gpt-4o-mini", 2_100, 180), (1, "claude-sonnet-4-5", 220, 450)]
-    {
+    for (at, model, is_sized, tokens, millionths) in [
+        (0, "gpt-4o-mini", false, 2_100, 180),
+        (1, "claude-sonnet-4-5", false, 220, 450),
+        (1, "claude-sonnet-4-5", true, 220, 450),
+    ] {
         let (path, text) = results(model)[at].clone();
-        let sent = text.clone();
-        let gateway =
-            sharing(move |_| Answer::new(200, "application/jsonl", sent.as_str()).byte_by_byte()).await;
+        let answer = Answer::new(200, "application/jsonl", text.as_str());
+        let answer = if is_sized { answer.sized() } else { answer.byte_by_byte() };
+        let gateway = sharing(move |_| answer.clone()).await;
         let limits = KeyLimits { tokens_per_day: Some(100_000), picos_per_day: None };
         let ops = create_operator_key(&gateway.app.store, "ops", "", limits).unwrap().0.reveal().to_owned();
         let read = gateway.get(path).bearer_auth(&ops).header("anthropic-version", "2023-06-01");
@@ -154,6 +156,9 @@ async fn a_batch_is_charged_when_its_results_are_read() {
         assert_eq!(day.used.picos, millionths * 1_000_000, "{path}");
         let costs = store.user("ops").unwrap().exchanges().costs(Timestamp::from_millis(0)).unwrap();
         assert_eq!(costs.len(), 1, "{path}");
+        let records = store.user("ops").unwrap().exchanges().list(&ExchangeFilter::default()).unwrap();
+        let record: Value = serde_json::from_str(&records[0]).unwrap();
+        assert_eq!(record["outcome"], "ok", "{path}");
     }
 }
 
