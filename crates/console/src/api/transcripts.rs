@@ -374,8 +374,8 @@ fn encoded(name: &str) -> String {
 /// The problem for a session without a transcript.
 pub fn no_transcript() -> Problem {
     Problem::not_found(
-        "this session has no transcript: nothing was recorded yet, or gateway.transcripts is off; a request that has just \
-         ended takes a moment to be recorded",
+        "this session has no transcript: nothing was recorded yet, it has expired, or gateway.transcripts is off; a request \
+         that has just ended takes a moment to be recorded",
     )
 }
 
