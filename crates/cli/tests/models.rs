@@ -179,11 +179,15 @@ fn settings_describe_single_models_of_the_catalogue_and_models_that_it_lacks() {
     let prices = acme["prices_per_million"].as_array().unwrap();
     assert_eq!(prices.len(), 3, "{prices:?}");
     assert_eq!((&prices[1]["above"], &prices[1]["cache_read"]), (&200_000.into(), &"2".into()));
-    let sonnet = shop.json(&["models", "show", "anthropic/claude-4.5-sonnet"]);
-    assert_eq!((&sonnet["limits"]["window"], &sonnet["limits"]["rule"]), (&200_000.into(), &"shared".into()));
-    let sonnet = shop.json(&["models", "show", "claude-sonnet-4-5-20250929"]);
-    assert_eq!((&sonnet["limits"]["window"], &sonnet["max_output"]), (&1_000_000.into(), &64_000.into()));
-    assert!(sonnet["prices_per_million"].as_array().unwrap().len() >= 2, "the rest is the catalogue's");
+    let found = shop.json(&["models", "search", "acme", "large"]);
+    assert_eq!(found["models"], serde_json::json!(["acme-large"]));
+    let sonnet = shop.json(&["models", "show", "openrouter/anthropic/claude-4.5-sonnet"]);
+    assert_eq!((&sonnet["overridden"], &sonnet["limits"]["window"]), (&false.into(), &200_000.into()));
+    for id in ["claude-sonnet-4-5-20250929", "anthropic/claude-4.5-sonnet"] {
+        let sonnet = shop.json(&["models", "show", id]);
+        assert_eq!((&sonnet["limits"]["window"], &sonnet["max_output"]), (&1_000_000.into(), &64_000.into()));
+        assert!(sonnet["prices_per_million"].as_array().unwrap().len() >= 2, "the rest is the catalogue's");
+    }
     shop.write(
         "larder.toml",
         "[models.catalogue.x]\nwidnow = 5\nfamily = \"no-such\"\nwindow = 5\ninput_limit = 6\nprices = []\n",

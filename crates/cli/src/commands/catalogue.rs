@@ -63,7 +63,7 @@ fn read(path: &Path) -> Result<Catalogue, CliError> {
 /// Prints ids that contain all of the words, each with its limits.
 pub fn search(context: &CommandContext, words: &[String]) -> Result<(), CliError> {
     let catalogue = context.config.models().catalogue();
-    let found: Vec<&str> = catalogue.search(words).collect();
+    let found = catalogue.search(words);
     if found.is_empty() {
         return Err(CliError::Fixable(format!(
             "no model of the catalogue has an id with {}{}",

@@ -12,7 +12,7 @@
 mod overrides;
 mod row;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::ops::Range;
@@ -278,21 +278,6 @@ impl Catalogue {
         self.override_of(id).and_then(|own| own.family.as_deref()).unwrap_or(id)
     }
 
-    /// What settings state about exactly this id, otherwise about the same model at the same provider.
-    fn override_of(&self, id: &str) -> Option<&Override> {
-        if self.overrides.is_empty() {
-            return None;
-        }
-        let parsed = ModelId { steps: Vec::new(), ..ModelId::parse(id) };
-        let is_tuned = is_tuned(&ModelId::parse(id));
-        let is_same = |other: &ModelId| {
-            !is_tuned && !self::is_tuned(other) && ModelId { steps: Vec::new(), ..other.clone() } == parsed
-        };
-        self.overrides.get(id).or_else(|| {
-            self.overrides.iter().find(|(other, _)| is_same(&ModelId::parse(other))).map(|(_, own)| own)
-        })
-    }
-
     fn in_table(&self, id: &str) -> Option<Entry> {
         let (table, parsed) = (self.table(), ModelId::parse(id));
         // Fine-tuned models have their own prices, so a row of one describes no other.
@@ -338,13 +323,15 @@ impl Catalogue {
         })
     }
 
-    /// Ids that contain all of these words, in order.
-    pub fn search<'a>(&'a self, words: &[String]) -> impl Iterator<Item = &'a str> {
+    /// Ids that contain all of these words, those of settings included, in order.
+    pub fn search(&self, words: &[String]) -> BTreeSet<&str> {
         let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
-        self.ids().filter(move |id| {
+        let ids = self.ids().chain(self.overrides.keys().map(String::as_str));
+        ids.filter(|id| {
             let id = id.to_lowercase();
             words.iter().all(|word| id.contains(word))
         })
+        .collect()
     }
 
     /// The id that is most like an unknown one, if any is similar.

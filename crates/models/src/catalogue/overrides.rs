@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use larder_text::family::Family;
 use larder_text::model_id::ModelId;
 
-use super::{Entry, Kind, LimitRule, Limits, Match, PriceTier, Row};
+use super::{Catalogue, Entry, Kind, LimitRule, Limits, Match, PriceTier, Row, is_tuned};
 use crate::price::Prices;
 
 /// The facts about a model that settings state.
@@ -45,6 +45,36 @@ impl Override {
             entry.limits_from = None;
         }
         entry
+    }
+}
+
+impl Catalogue {
+    /// What settings state about exactly this id, otherwise about the same model at the same provider.
+    pub(super) fn override_of(&self, id: &str) -> Option<&Override> {
+        if let Some(own) = self.overrides.get(id) {
+            return Some(own);
+        }
+        let parsed = ModelId::parse(id);
+        let is_same_model = |other: &ModelId| {
+            let are_plain = !is_tuned(&parsed) && !is_tuned(other);
+            are_plain && (&other.key, &other.variant) == (&parsed.key, &parsed.variant)
+        };
+        let spellings = self.overrides.iter().map(|(other, own)| (other, ModelId::parse(other), own));
+        let same: Vec<_> = spellings.filter(|(_, other, _)| is_same_model(other)).collect();
+        let same_prefix = same.iter().find(|(_, other, _)| other.reseller == parsed.reseller);
+        let same_provider = || {
+            let provider = self.provider(id, &parsed)?;
+            same.iter().find(|(id, other, _)| self.provider(id, other).as_ref() == Some(&provider))
+        };
+        same_prefix.or_else(same_provider).map(|(_, _, own)| *own)
+    }
+
+    /// Who serves a model: as its id says, otherwise as the table does.
+    fn provider(&self, id: &str, parsed: &ModelId) -> Option<String> {
+        match parsed.reseller.as_str() {
+            "" => self.in_table(id).map(|entry| entry.row.provider),
+            reseller => Some(reseller.to_owned()),
+        }
     }
 }
 
