@@ -127,6 +127,10 @@ fn a_home_that_cannot_be_written_is_read() {
     assert_eq!(copied.code, 0, "{copied:?}");
     let documents = std::fs::read_dir(copy.join("documents")).unwrap().count();
     assert!(documents > 0 && copy.join("key").is_file(), "{copied:?}");
+    let files = outside.path().join("files");
+    let exported = run(&["export", "local", "--to", files.to_str().unwrap()]);
+    assert_eq!(exported.code, 0, "{exported:?}");
+    assert!(files.join("manifest.json").is_file() && files.join("documents").is_dir(), "{exported:?}");
     for args in [
         &["keys", "create", "--yes"][..],
         &["policy", "tune", "--apply"],

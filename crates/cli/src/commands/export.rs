@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use larder_agent::turn::TurnHost;
 use larder_text::words::counted;
 
 use crate::args::Format;
@@ -11,8 +10,7 @@ use crate::error::CliError;
 use crate::output;
 
 pub fn run(context: &CommandContext, who: &str, to: &Path) -> Result<(), CliError> {
-    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
-    let report = documents.export(who, to)?;
+    let report = context.documents_to_read()?.export(who, to)?;
     if context.global.format == Format::Json {
         return output::json(&report);
     }
