@@ -65,8 +65,7 @@ pub enum MessageForm {
     Replaced(Arc<Substitution>),
     /// Not sent.
     Dropped,
-    /// Not sent, and first in a run of dropped messages: an assistant message with this text replaces the run. Its pointer
-    /// may stand in place of an earlier run.
+    /// Not sent, and first in a run of dropped messages: an assistant message with this text replaces the run.
     DroppedFor(Arc<Substitution>),
 }
 
@@ -180,8 +179,7 @@ pub struct History {
 
 /// The share of the hard limit above which messages are dropped, so that there is room for the next ones.
 const FULL: f64 = 0.8;
-/// How many runs of dropped messages share a pointer. In a long conversation of short turns, one for each run would take
-/// more than the user's messages between them.
+/// How many runs of dropped messages share a pointer: one each can take more than the user's messages between them.
 const RUNS: usize = 8;
 /// The text in place of a run whose pointer stands in place of an earlier one.
 const RUN_MARK: &str = "[⋯]";
@@ -278,26 +276,20 @@ pub(super) fn runs(dropped: impl Iterator<Item = bool>) -> Vec<Range<usize>> {
     runs
 }
 
-/// The first message that is sent otherwise if the choices from message number `from` on are new: a pointer changes with the
-/// runs that share it.
+/// The first message that is sent otherwise if the choices from number `from` on are new: runs that share a pointer change it.
 fn first_change(runs: &[Range<usize>], from: usize) -> usize {
     let known = runs.partition_point(|run| run.end <= from);
-    let goes_on = runs.get(known).is_some();
-    let first = runs.get(known / RUNS * RUNS).map_or(from, |run| run.start);
-    if goes_on { first.min(from) } else { from }
+    runs.get(known).map_or(from, |_| runs[known / RUNS * RUNS].start.min(from))
 }
 
 /// The most tokens of the messages in place of so many runs, for each run.
 pub(super) fn mark_tokens(runs: usize, context: DecisionContext<'_>) -> impl Iterator<Item = usize> {
     let count = |text: &str| context.counter.count_message(&Message::text(Role::Assistant, text));
+    let pointer = Pointer::whole(context.key.mint(ContentHash::new(b"")));
     // Pointers take more or fewer tokens by their characters.
-    let pointer = count(&pointer_mark(&Pointer::whole(context.key.mint(ContentHash::new(b""))))) * 5 / 4;
+    let pointer = count(left_out_mark("the conversation", &pointer).trim_end()) * 5 / 4;
     let mark = count(RUN_MARK);
     (0..runs).map(move |number| if number % RUNS == 0 { pointer } else { mark })
-}
-
-fn pointer_mark(pointer: &Pointer) -> String {
-    left_out_mark("the conversation", pointer).trim_end().to_owned()
 }
 
 /// Adds a marker to the first message of every dropped run, and returns the originals behind the markers.
@@ -312,7 +304,7 @@ fn mark_dropped(
     for sharing in runs.chunks(RUNS) {
         let dropped: String = sharing.iter().map(|run| transcript(&entries[run.clone()])).collect();
         let pointer = Pointer::whole(context.key.mint(ContentHash::new(dropped.as_bytes())));
-        let mut text = pointer_mark(&pointer);
+        let mut text = left_out_mark("the conversation", &pointer).trim_end().to_owned();
         for run in sharing {
             costs[run.start] = context.counter.count_message(&Message::text(Role::Assistant, text.as_str()));
             forms[run.start] = MessageForm::DroppedFor(Arc::new(Substitution {

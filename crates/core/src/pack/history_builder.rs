@@ -194,25 +194,18 @@ fn start(limits: &HistoryLimits, context: DecisionContext<'_>) -> ContentHash {
     ContentHash::new(text.as_bytes())
 }
 
-/// Extends the chain by a result that no other refers to: references tell results by their calls, and count those whose
-/// calls are alike.
+/// Extends the chain by the call of a result: references tell results by their calls, and count those that are alike.
 fn follow_call(chain: ContentHash, entry: &LinkedItem<'_>) -> ContentHash {
     let mut bytes = chain.as_bytes().to_vec();
-    push_call(&mut bytes, entry);
-    ContentHash::new(&bytes)
-}
-
-/// Adds the call that a result answers to the input of a hash.
-fn push_call(bytes: &mut Vec<u8>, entry: &LinkedItem<'_>) {
     if let Some(answered) = entry.answers {
         bytes.extend_from_slice(&answered.call.name.len().to_le_bytes());
         bytes.extend_from_slice(answered.call.name.as_bytes());
         bytes.extend_from_slice(answered.call.arguments.as_bytes());
     }
+    ContentHash::new(&bytes)
 }
 
-/// Extends the chain by message number `index`, a result, the call it answers, the chosen rendition, and the first message
-/// to refer to.
+/// Extends the chain by a result, its call, the chosen rendition, and the first message to refer to.
 fn follow(
     chain: ContentHash,
     entries: &[LinkedItem<'_>],
@@ -242,8 +235,7 @@ fn follow(
     bytes.extend_from_slice(&entry.entry_cap.to_le_bytes());
     bytes.push(u8::from(entry.is_error()));
     bytes.push(u8::from(entry.item.spared));
-    push_call(&mut bytes, entry);
-    ContentHash::new(&bytes)
+    follow_call(ContentHash::new(&bytes), entry)
 }
 
 /// The text of a result that stands above later ones, as it is sent, and whether it hides nothing.

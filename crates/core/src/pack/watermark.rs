@@ -25,9 +25,7 @@ pub(super) trait Messages {
     /// Renders what an epoch chose for the messages so far and returns the tokens of each.
     fn redecide(&mut self, choices: &[Choice]) -> Vec<usize>;
     /// The most tokens of the messages in place of so many runs of dropped ones.
-    fn marks(&self, _runs: usize) -> usize {
-        0
-    }
+    fn marks(&self, runs: usize) -> usize;
     /// Whether an optional epoch saves more than it costs.
     fn pays(&self, _saving: &Saving) -> bool {
         true

@@ -8,6 +8,10 @@ struct Counting {
 }
 
 impl Messages for Counting {
+    fn marks(&self, _runs: usize) -> usize {
+        0
+    }
+
     fn enter(&mut self, _: usize) -> (Choice, usize) {
         (Choice::Whole, 10)
     }
@@ -64,6 +68,10 @@ struct Shrinking {
 }
 
 impl Messages for Shrinking {
+    fn marks(&self, _runs: usize) -> usize {
+        0
+    }
+
     fn enter(&mut self, _: usize) -> (Choice, usize) {
         (Choice::Whole, 100)
     }
