@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use larder_gateway::auth::create_key;
-use larder_store::{DaySpend, KeyLimits, Store, Timestamp};
+use larder_store::{DaySpend, ExchangeFilter, KeyLimits, Store, Timestamp};
 use larder_testkit::stub::{Answer, End, Seen, StubServer};
 use serde_json::{Value, json};
 
@@ -343,8 +343,11 @@ async fn what_has_no_price_is_refused_under_a_budget_in_dollars_and_recorded_oth
         assert!(status == 403 && words.contains(&format!("for: {name}.")), "{name}: {status} {words}");
         assert_eq!(ask(&tokens, body).await.0, 200, "{name}");
     }
-    let (records, _) = gateway.stop().await;
-    let answered = records.iter().filter(|record| record.summary.status == 200);
-    let unpriced: Vec<&str> = answered.map(|record| record.summary.unpriced[0].as_str()).collect();
-    assert_eq!(unpriced, ["modalities", "web_search_options"]);
+    let ada = gateway.app.store.user("ada").unwrap();
+    gateway.stop().await;
+    let records = ada.exchanges().list(&ExchangeFilter::default()).unwrap();
+    let records = records.iter().rev().map(|json| serde_json::from_str::<Value>(json).unwrap());
+    let answered = records.filter(|record| record["status"] == 200);
+    let unpriced: Vec<Value> = answered.map(|record| record["unpriced"].clone()).collect();
+    assert_eq!(unpriced, [json!(["modalities"]), json!(["web_search_options"])]);
 }

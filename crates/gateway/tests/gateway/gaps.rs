@@ -284,9 +284,9 @@ async fn text_that_the_provider_may_remove_is_not_referred_to() {
     let gateway = Gateway::with(StubServer::responding(|_| spoken("r", "ok")).await, "").await;
     let call =
         |id: &str| json!({"type": "function_call", "call_id": id, "name": "read_log", "arguments": "{}"});
-    let page: String = long_log().lines().take(16).collect::<Vec<_>>().join("\n");
+    let page: String = (0..8).map(|at| format!("gate {at} of depot {} is closed today\n", at * 7)).collect();
     let input = json!([{"role": "user", "content": "go"}, call("a"), called("a", &page), call("b"),
-        called("b", &format!("{page}\nand one more line of it that is new"))]);
+        called("b", &format!("{page}and one more line of it that is new"))]);
     for field in ["user", "truncation", "context_management"] {
         let mut body = json!({"model": "mini", "input": input});
         body[field] =
