@@ -54,6 +54,20 @@ fn run_of(tools: &[&str], number: usize, turns: usize, lines: usize, uses: Uses<
     json!({"model": "small", "messages": messages})
 }
 
+/// The run after a look at a short rule, which every message repeats.
+fn with_rule(mut run: Value) -> Value {
+    const RULE: &str = "Boxes of one shelf count once at depot-seven.";
+    let messages = run["messages"].as_array_mut().unwrap();
+    for said in messages.iter_mut().filter(|message| message["role"] == "assistant") {
+        said["content"] = json!(RULE);
+    }
+    let call = json!({"role": "assistant", "content": null, "tool_calls": [
+        {"id": "rule", "type": "function", "function": {"name": "rule", "arguments": "{}"}}]});
+    let result = json!({"role": "tool", "tool_call_id": "rule", "content": RULE});
+    messages.splice(1..1, [call, result]);
+    run
+}
+
 /// A folder whose gateway has recorded these runs.
 fn recorded(runs: impl IntoIterator<Item = Value>, policy: &str) -> Shop {
     let runs: Vec<Value> = runs.into_iter().collect();
@@ -129,7 +143,7 @@ fn from_runs_without_needs_nothing_is_proposed() {
 
 #[test]
 fn a_lower_cap_is_proposed_applied_and_reverted_where_it_hides_nothing_needed() {
-    let shop = recorded((0..12).map(|number| run(number, TURNS, Some(0))), "");
+    let shop = recorded((0..12).map(|number| with_rule(run(number, TURNS, None))), "");
     let tuned = shop.json(&["policy", "tune", "--apply"]);
     let (current, proposed) = (&tuned["current"], &tuned["proposed"]);
     let cost = |trial: &Value| trial["net_cost"].as_f64().unwrap();
@@ -167,7 +181,7 @@ fn nothing_is_proposed_that_hides_what_agents_need() {
 fn a_cap_is_proposed_for_the_tool_alone_whose_results_nothing_needs() {
     // Names are chosen by whoever calls the gateway.
     let unused = "scan \"a\" } # \u{202e}";
-    let runs = (0..12)
+    let runs = (0..18)
         .map(|number| run_of(&["look", unused], number, TURNS, 30, &|tool| (tool == "look").then_some(15)));
     let shop = recorded(runs, "");
     let tuned = shop.json(&["policy", "tune", "--apply"]);
@@ -188,7 +202,7 @@ fn a_cap_is_proposed_for_the_tool_alone_whose_results_nothing_needs() {
         (rows.len(), &row(unused)["proposed"], &row("look")["proposed"]),
         (2, &json!(true), &json!(false))
     );
-    assert_eq!((&row(unused)["results"], &row(unused)["cap"]), (&json!(12 * TURNS / 2), &json!(null)));
+    assert_eq!((&row(unused)["results"], &row(unused)["cap"]), (&json!(18 * TURNS / 2), &json!(null)));
     for trial in row("look")["tried"].as_array().unwrap() {
         let (cap, harmless) = (trial["cap"].as_u64().unwrap(), trial["harmless"] == true);
         assert_eq!(harmless, cap >= 400, "{trial}");
