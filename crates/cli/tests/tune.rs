@@ -54,17 +54,21 @@ fn run_of(tools: &[&str], number: usize, turns: usize, lines: usize, uses: Uses<
     json!({"model": "small", "messages": messages})
 }
 
-/// The run after a look at a short rule, which every message repeats.
-fn with_rule(mut run: Value) -> Value {
-    const RULE: &str = "Boxes of one shelf count once at depot-seven.";
-    let messages = run["messages"].as_array_mut().unwrap();
-    for said in messages.iter_mut().filter(|message| message["role"] == "assistant") {
-        said["content"] = json!(RULE);
+/// The run with a short result before each of its messages, which the message repeats.
+fn with_counts(mut run: Value) -> Value {
+    let mut messages = Vec::new();
+    for (at, mut message) in run["messages"].as_array().unwrap().clone().into_iter().enumerate() {
+        if message["role"] == "assistant" {
+            let (id, count) =
+                (format!("count_{at}"), format!("Aisle number {at} holds {} crates.", at * 7_919));
+            messages.push(json!({"role": "assistant", "content": null, "tool_calls": [
+                {"id": id, "type": "function", "function": {"name": "count", "arguments": "{}"}}]}));
+            messages.push(json!({"role": "tool", "tool_call_id": id, "content": count}));
+            message["content"] = json!(count);
+        }
+        messages.push(message);
     }
-    let call = json!({"role": "assistant", "content": null, "tool_calls": [
-        {"id": "rule", "type": "function", "function": {"name": "rule", "arguments": "{}"}}]});
-    let result = json!({"role": "tool", "tool_call_id": "rule", "content": RULE});
-    messages.splice(1..1, [call, result]);
+    run["messages"] = json!(messages);
     run
 }
 
@@ -143,7 +147,7 @@ fn from_runs_without_needs_nothing_is_proposed() {
 
 #[test]
 fn a_lower_cap_is_proposed_applied_and_reverted_where_it_hides_nothing_needed() {
-    let shop = recorded((0..12).map(|number| with_rule(run(number, TURNS, None))), "");
+    let shop = recorded((0..12).map(|number| with_counts(run(number, TURNS, None))), "");
     let tuned = shop.json(&["policy", "tune", "--apply"]);
     let (current, proposed) = (&tuned["current"], &tuned["proposed"]);
     let cost = |trial: &Value| trial["net_cost"].as_f64().unwrap();
