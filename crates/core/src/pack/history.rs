@@ -181,7 +181,7 @@ pub struct History {
 const FULL: f64 = 0.8;
 /// How many runs of dropped messages share a pointer: one each can take more than the user's messages between them.
 const RUNS: usize = 8;
-/// The text in place of a run whose pointer stands in place of an earlier one.
+/// The text that replaces a run if the pointer to it has replaced an earlier one.
 const RUN_MARK: &str = "[⋯]";
 
 /// Decides every message, oldest first. `cap_of`: the entry cap for ordinary results of a tool; where it is `None`, they
