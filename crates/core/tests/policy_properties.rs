@@ -53,6 +53,11 @@ struct Said {
     rehydrated: bool,
 }
 
+/// A message without calls.
+fn plain(role: Role, text: impl Into<String>) -> Said {
+    Said { role, text: text.into(), calls: Vec::new(), result_of: None, is_error: false, rehydrated: false }
+}
+
 /// Numbers that follow from a seed: a text made of them is one value to proptest, which makes a case cheap.
 struct Numbers(u64);
 
@@ -93,14 +98,6 @@ impl Numbers {
     }
 
     fn history(&mut self, steps: usize) -> Vec<Said> {
-        let plain = |role, text| Said {
-            role,
-            text,
-            calls: Vec::new(),
-            result_of: None,
-            is_error: false,
-            rehydrated: false,
-        };
         let mut said = vec![plain(Role::System, self.line())];
         for step in 0..steps {
             if step == 0 || self.below(4) == 0 {
@@ -447,9 +444,8 @@ proptest! {
         tool in prop::sample::select(vec!["read_file", "search", "document_edit"]),
     ) {
         let said = Numbers(seed).history(steps);
-        let blank = Said { role: Role::Assistant, text: String::new(), calls: Vec::new(), result_of: None, is_error: false, rehydrated: false };
-        let call = Said { calls: vec![("extra".to_owned(), tool)], ..blank.clone() };
-        let result = Said { role: Role::Tool, text: "nothing".to_owned(), result_of: Some("extra".to_owned()), ..blank };
+        let call = Said { calls: vec![("extra".to_owned(), tool)], ..plain(Role::Assistant, "") };
+        let result = Said { result_of: Some("extra".to_owned()), ..plain(Role::Tool, "nothing") };
         let mut longer = said.clone();
         longer.splice(2..2, [call, result]);
         let policy = policy(room, Some(room / 2), Some(40));
@@ -467,20 +463,12 @@ proptest! {
 fn a_long_conversation_of_short_turns_fits() {
     for turns in [40, 90, 140] {
         let mut numbers = Numbers(turns as u64);
-        let plain = |role, text: String| Said {
-            role,
-            text,
-            calls: Vec::new(),
-            result_of: None,
-            is_error: false,
-            rehydrated: false,
-        };
         let mut said = Vec::new();
         for turn in 0..turns {
             let (id, result) =
                 (format!("call_{turn}"), (0..10).map(|_| numbers.line()).collect::<Vec<_>>().join("\n"));
             said.push(plain(Role::User, format!("and depot {turn}?")));
-            said.push(Said { calls: vec![(id.clone(), "search")], ..plain(Role::Assistant, String::new()) });
+            said.push(Said { calls: vec![(id.clone(), "search")], ..plain(Role::Assistant, "") });
             said.push(Said { result_of: Some(id), ..plain(Role::Tool, result) });
             said.push(plain(Role::Assistant, format!("That is {turn}.")));
         }
@@ -494,14 +482,6 @@ fn a_long_conversation_of_short_turns_fits() {
 
 #[test]
 fn our_tool_is_offered_wherever_the_history_needs_it() {
-    let plain = |role, text: &str| Said {
-        role,
-        text: text.to_owned(),
-        calls: Vec::new(),
-        result_of: None,
-        is_error: false,
-        rehydrated: false,
-    };
     let said = [plain(Role::User, "go")];
     let policy = policy(4_000, None, None);
     for (needs_tool, reader, offered) in [
@@ -529,17 +509,9 @@ fn tools_that_read_originals_are_known_by_their_names() {
 fn a_prefix_too_short_to_be_cached_may_move_for_less() {
     let mut numbers = Numbers(3);
     let mut words = |count: usize| (0..count).map(|_| numbers.word()).collect::<Vec<_>>().join(" ");
-    let plain = |role, text: String| Said {
-        role,
-        text,
-        calls: Vec::new(),
-        result_of: None,
-        is_error: false,
-        rehydrated: false,
-    };
     let said = [
         plain(Role::User, words(900)),
-        Said { calls: vec![("c1".to_owned(), "read")], ..plain(Role::Assistant, String::new()) },
+        Said { calls: vec![("c1".to_owned(), "read")], ..plain(Role::Assistant, "") },
         Said { result_of: Some("c1".to_owned()), ..plain(Role::Tool, words(300)) },
     ];
     let decided = |minimum| {
