@@ -26,15 +26,14 @@ pub use self::engine::seen_text::{Repeat, SeenText};
 pub use self::explanation::{Explanation, Reason, UnitOutcome, UnitReason, UnitScore};
 pub use self::request::{CondenseRequest, KnownText, ReaderView};
 pub use self::truncate::truncate;
-pub use self::types::GRAMMARS;
 pub use self::types::detect::detect;
 pub use self::types::html::{PageText, WebPage, web_page};
-pub use self::types::structure_of;
+pub use self::types::{GRAMMARS, by_extension, structure_of};
 pub use larder_text::json::terse as terse_json;
 pub use larder_text::rank;
 
 /// Incremented whenever the same request would produce a different text; part of every cache key of a condensed text.
-pub const CONDENSER_VERSION: u32 = 11;
+pub const CONDENSER_VERSION: u32 = 12;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -118,7 +118,6 @@ fn a_tool_with_a_cap_of_its_own_is_condensed_by_that_and_no_other_is() {
     assert_eq!(of(off, 200_000)[0], usual[0], "who opts out is never condensed");
 }
 
-/// An epoch pays the sooner, the less the provider takes for writing anew what comes after the first change.
 /// The text that takes the place of the result of a call, if any.
 fn made(window: &DecidedWindow, call: usize) -> Option<&str> {
     window.items[2 + 2 * call].form.substitution().map(|made| made.text.as_str())
@@ -145,6 +144,51 @@ fn a_file_and_an_error_stay_as_they_are() {
     }
 }
 
+/// A Python module with this many functions of some 60 tokens each, with the line numbers that tools for reading write.
+fn numbered_module(functions: usize) -> String {
+    let function = |at: usize| {
+        let (a, b) = (at * 31 % 9_973, at * 57 % 8_191);
+        format!(
+            "def area_{at}(shape):\n    \"\"\"Gives the area of shape {at}.\"\"\"\n    width = shape.width * {a}\n    if width > {b}:\n        return None\n    return width + {a}\n\n"
+        )
+    };
+    let code: String = (0..functions).map(function).collect();
+    code.lines().enumerate().map(|(at, line)| format!("{:>6}→{line}\n", at + 1)).collect()
+}
+
+/// Plain sentences, some 13 tokens each.
+fn prose(seed: usize, sentences: usize) -> String {
+    let sentence = |at| {
+        format!("The harbour of town {at} was closed for {} days that winter.\n", (seed + at) * 31 % 9_973)
+    };
+    (0..sentences).map(sentence).collect()
+}
+
+#[test]
+fn a_file_that_is_read_is_whole_far_beyond_the_cap() {
+    let calls = [
+        (r#"Read {"file_path": "/repo/area.py"}"#, numbered_module(150)),
+        (r#"shell {"command": "sed -n '1,400p' docs/harbours.md"}"#, prose(1, 400)),
+        (r#"shell {"command": "harbours --all"}"#, prose(2, 400)),
+    ];
+    let decided =
+        decide(&calls, &policy(PolicySettings::default(), 200_000), CacheWrites::Usual, &Memo::default());
+    let sizes = sizes(&decided);
+    assert!(sizes[0] > 8_000 && sizes[1] > 5_000, "{sizes:?}");
+    assert_eq!((made(&decided, 0), made(&decided, 1)), (None, None));
+    assert!(sizes[2] < 600, "what is no file is capped: {sizes:?}");
+}
+
+#[test]
+fn a_source_file_that_is_too_long_shows_its_signatures_whatever_numbers_its_lines_have() {
+    let calls = [(r#"Read {"file_path": "/repo/area.py"}"#, numbered_module(600))];
+    let decided =
+        decide(&calls, &policy(PolicySettings::default(), 200_000), CacheWrites::Usual, &Memo::default());
+    let text = made(&decided, 0).unwrap();
+    assert!(sizes(&decided)[0] < 16_100, "{:?}", sizes(&decided));
+    assert_eq!(text.matches("→def area_").count(), 600, "every signature is shown");
+}
+
 #[test]
 fn a_reference_says_which_of_several_alike_calls_it_means() {
     let test = r#"shell {"command": "cd lib && pytest -q"}"#;
@@ -163,6 +207,7 @@ fn a_reference_says_which_of_several_alike_calls_it_means() {
     }
 }
 
+/// An epoch pays the sooner, the less the provider takes for writing anew what comes after the first change.
 #[test]
 fn the_lifetime_that_a_request_asks_for_decides_how_soon_an_epoch_pays() {
     let results: Vec<(&str, String)> = (0..12).map(|at| ("scan", listing(at, 35))).collect();

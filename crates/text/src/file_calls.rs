@@ -1,4 +1,4 @@
-//! Which calls name a file of data, whose exact text an edit has to repeat.
+//! Which calls name a file of data, whose exact text an edit has to repeat, and which return the text of a file.
 //!
 //! Knows how tools and arguments are named; does not know results. In doubt a call names a file: what is taken for one by
 //! mistake costs tokens, but a file that is written differently cannot be edited.
@@ -10,7 +10,11 @@ const READING: [&str; 6] = ["cat", "edit", "editor", "open", "read", "view"];
 /// Words in the names of tools whose path is a folder.
 const LISTING: [&str; 9] = ["dir", "directory", "find", "folder", "glob", "grep", "list", "search", "tree"];
 /// Programs that print a file, with or without an extension.
-const PRINTING: [&str; 6] = ["bat", "cat", "head", "nl", "sed", "tail"];
+const PRINTING: [&str; 7] = ["bat", "cat", "Get-Content", "head", "nl", "sed", "tail"];
+/// Words in the names of tools that run a file.
+const RUNNING: [&str; 5] = ["exec", "execute", "lint", "run", "test"];
+/// Programs that may run before one that prints a file, and print next to nothing.
+const QUIET: [&str; 4] = ["cd", "echo", "pwd", "wc"];
 /// Extensions of what a command runs; `tool` is that of `python -m json.tool`.
 const PROGRAMS: [&str; 29] = [
     "bash", "bat", "c", "cjs", "cmd", "cpp", "cs", "exe", "fish", "go", "jar", "java", "js", "jsx", "kt",
@@ -21,13 +25,91 @@ const DOMAINS: [&str; 6] = ["com", "edu", "gov", "io", "net", "org"];
 
 /// Whether a call of `tool` names a file of data. `arguments` are JSON, or plain text for custom tools.
 pub fn names_file(tool: &str, arguments: &str) -> bool {
-    let words = words(tool);
-    let has = |any: &[&str]| words.split(' ').any(|word| any.contains(&word));
-    let reads = (has(&READING) || says_file(tool)) && !has(&LISTING);
     match serde_json::from_str(arguments) {
-        Ok(arguments) => has_file("", &arguments, reads),
+        Ok(arguments) => has_file("", &arguments, reads(tool)),
         Err(_) => command_names_file(arguments),
     }
+}
+
+/// The path of a file whose text a call of `tool` returns: one that a tool for reading is given, or that a command prints
+/// and does nothing else. In doubt there is none.
+pub fn file_read(tool: &str, arguments: &str) -> Option<String> {
+    let path = match serde_json::from_str(arguments) {
+        Ok(arguments) if reads(tool) && !has(&RUNNING, tool) => path_argument("", &arguments),
+        Ok(arguments) => command_argument(&arguments),
+        Err(_) => printed_file(arguments),
+    };
+    path.filter(|path| !path.contains('\n'))
+}
+
+/// Whether a tool reads files by its name.
+fn reads(tool: &str) -> bool {
+    (has(&READING, tool) || says_file(tool)) && !has(&LISTING, tool)
+}
+
+/// Whether one of these words is in the name of a tool.
+fn has(any: &[&str], tool: &str) -> bool {
+    words(tool).split(' ').any(|word| any.contains(&word))
+}
+
+/// The first argument of a tool for reading that names a file.
+fn path_argument(name: &str, argument: &Value) -> Option<String> {
+    match argument {
+        Value::String(text) => {
+            let says_path = ["path", "paths", "notebook"].iter().any(|end| name.ends_with(end));
+            let is_file = says_file(name) || says_path && extension(text).is_some();
+            (is_file && !is_url(text)).then(|| text.clone())
+        }
+        Value::Array(items) => items.iter().find_map(|item| path_argument(name, item)),
+        Value::Object(fields) => fields.iter().find_map(|(field, value)| {
+            let name = if says_file(name) { name } else { field };
+            path_argument(name, value)
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+/// The file that the command among the arguments prints. A command may be a list of words.
+fn command_argument(argument: &Value) -> Option<String> {
+    match argument {
+        Value::String(text) => printed_file(text),
+        Value::Array(items) => {
+            let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            let whole = words.and_then(|words| printed_file(&words.join(" ")));
+            whole.or_else(|| items.iter().find_map(command_argument))
+        }
+        Value::Object(fields) => {
+            let is_command = |name: &str| ["cmd", "command", "script"].iter().any(|word| name.contains(word));
+            fields.iter().filter(|(name, _)| is_command(name)).find_map(|(_, value)| command_argument(value))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+/// The first file that a command prints, if it does nothing else.
+fn printed_file(command: &str) -> Option<String> {
+    let command = command.replace("2>&1", "").replace("2>/dev/null", "");
+    if ["<", ">", "$(", "`"].iter().any(|sign| command.contains(sign)) {
+        return None;
+    }
+    let mut file = None;
+    for step in command.split(['&', ';', '\n']).filter(|step| !step.trim().is_empty()) {
+        let mut stages = step.split('|').map(str::split_whitespace);
+        let mut first = stages.next()?;
+        let program = first.next()?;
+        let prints = |program: &str| PRINTING.contains(&program);
+        let only_prints = stages.clone().all(|mut stage| stage.next().is_some_and(prints));
+        let is_quiet = QUIET.contains(&program) && stages.next().is_none();
+        if is_quiet {
+            continue;
+        }
+        if !prints(program) || !only_prints {
+            return None;
+        }
+        let path = first.filter(|word| !word.starts_with('-')).last();
+        file = file.or(path.map(|path| path.trim_matches(['"', '\'']).to_owned()));
+    }
+    file
 }
 
 /// Whether an argument of a tool, which may read files, is or contains the path of one.
@@ -182,6 +264,49 @@ mod tests {
             ("get", "{}"),
         ] {
             assert!(!names_file(tool, arguments), "{tool} {arguments}");
+        }
+    }
+
+    #[test]
+    fn the_file_that_a_call_reads_is_known_by_its_tool_or_by_a_command_that_only_prints() {
+        for (tool, arguments, path) in [
+            ("Read", r#"{"file_path": "/repo/src/a.rs", "limit": 20}"#, "/repo/src/a.rs"),
+            ("read_file", r#"{"path": "a.py"}"#, "a.py"),
+            ("mcp__fs__read_text_file", r#"{"path": "docs/a b.md"}"#, "docs/a b.md"),
+            ("Read", r#"{"file_path": "/repo/Makefile"}"#, "/repo/Makefile"),
+            ("read_many_files", r#"{"paths": ["a.go", "b.go"]}"#, "a.go"),
+            ("str_replace_editor", r#"{"command": "view", "path": "/repo/a.c"}"#, "/repo/a.c"),
+            ("Bash", r#"{"command": "cd src && sed -n '1,200p' a.ts", "timeout": 3}"#, "a.ts"),
+            ("shell", r#"{"command": ["bash", "-lc", "nl -ba 'a.rs' | sed -n 1,40p"]}"#, "a.rs"),
+            ("shell", r#"{"command": ["cat", "a.rs"]}"#, "a.rs"),
+            ("shell", r#"{"cmd": "wc -l 2024.md && cat 2024.md 2>&1"}"#, "2024.md"),
+            ("exec", "cat a.py; echo ---; cat b.py 2>/dev/null", "a.py"),
+        ] {
+            assert_eq!(file_read(tool, arguments).as_deref(), Some(path), "{tool} {arguments}");
+        }
+    }
+
+    #[test]
+    fn other_calls_read_no_file() {
+        for (tool, arguments) in [
+            ("list_files", r#"{"path": "src/a.rs"}"#),
+            ("read_directory", r#"{"path": "src.d"}"#),
+            ("view", r#"{"path": "/repo/src"}"#),
+            ("read_url", r#"{"path": "https://example.com/a.html"}"#),
+            ("get_order", r#"{"path": "a.json"}"#),
+            ("Bash", r#"{"command": "grep -rn area src/a.rs"}"#),
+            ("Bash", r#"{"command": "cat a.log | grep Error"}"#),
+            ("Bash", r#"{"command": "make && cat a.log"}"#),
+            ("Bash", r#"{"command": "cat a.csv > b.csv"}"#),
+            ("Bash", "{\"command\": \"cat <<EOF\\nx\\nEOF\"}"),
+            ("Bash", r#"{"command": "echo 'print(1)' | python3"}"#),
+            ("Bash", r#"{"command": "cat $(ls -t | head -1)"}"#),
+            ("Bash", r#"{"command": "pytest -q", "description": "cat the report"}"#),
+            ("run_python_file", r#"{"path": "report.py"}"#),
+            ("shell", "cat"),
+            ("shell", ""),
+        ] {
+            assert_eq!(file_read(tool, arguments), None, "{tool} {arguments}");
         }
     }
 }

@@ -37,6 +37,7 @@ pub mod query;
 pub mod rank;
 pub mod sections;
 pub mod select;
+pub mod source;
 pub mod sse;
 pub mod table_spans;
 pub mod time;

@@ -115,7 +115,7 @@ pub fn structure_of(text: &str) -> Option<ContentType> {
 }
 
 /// The type implied by a file name extension.
-fn by_extension(name: &str) -> Option<ContentType> {
+pub fn by_extension(name: &str) -> Option<ContentType> {
     let (_, extension) = name.rsplit_once('.')?;
     let is_listed = |content_type: &ContentType| {
         entry(*content_type).extensions.iter().any(|known| extension.eq_ignore_ascii_case(known))

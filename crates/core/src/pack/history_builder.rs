@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::above::Above;
 use super::choose::{Choice, Ladder};
-use super::entry_cap::entry_cap;
+use super::entry_cap::{entry_cap, file_of};
 use super::history::{
     Complete, DecisionContext, HistoryLimits, MessageForm, Substitution, mark_tokens, runs,
 };
@@ -28,7 +28,7 @@ use larder_text::message::Role;
 use larder_text::pointer::Pointer;
 
 /// Incremented whenever the same history would be decided differently; part of every memo key.
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
 /// Results of at most this many tokens always stay whole, without being analysed.
 const SMALL_RESULT: usize = 48;
 /// A result stays whole up to this multiple of its cap: closer to the cap, header and gap markers cost more than
@@ -408,7 +408,7 @@ impl MessageRenderer<'_> {
         let query = self.query();
         let request = CondenseRequest {
             text: self.entry.item.text,
-            content_type: ContentType::ToolResult,
+            content_type: self.content_type(),
             target,
             query: Some(&query).filter(|query| !query.is_empty()).map(String::as_str),
             pins: &[],
@@ -420,6 +420,12 @@ impl MessageRenderer<'_> {
             &request,
             ReaderView { seen: above, markers_known: true, known, skip_probes: true },
         )
+    }
+
+    /// A file of source code is one by its name; all else is what its structure shows.
+    fn content_type(&self) -> ContentType {
+        let named = file_of(self.entry).and_then(|path| larder_condense::by_extension(&path));
+        named.filter(|named| *named == ContentType::Code).unwrap_or(ContentType::ToolResult)
     }
 
     /// The query for condensing: the call, the message that made it, and the newest user message before it.

@@ -17,6 +17,7 @@ use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
 use crate::engine::units::TextPiece;
 use crate::types::plain::Plain;
+use larder_text::source::without_line_numbers;
 
 /// The condenser of source code.
 pub(crate) const CONDENSER: &dyn Condenser = &Extractive(Code);
@@ -35,7 +36,9 @@ struct Code;
 
 impl Divide for Code {
     fn units(&self, job: &Job<'_>) -> Vec<TextPiece> {
-        let text = job.request.text;
+        let shown = job.request.text;
+        let plain = without_line_numbers(shown);
+        let text = plain.as_deref().unwrap_or(shown);
         let mut outline = CodeOutline::of(text);
         if text.len() / outline.rows().max(1) > LONGEST_AVERAGE_LINE {
             return Plain.units(job);
@@ -46,7 +49,7 @@ impl Divide for Code {
             Some((language, tree)) => tree::annotate(&tree, language, &mut outline),
             None => lexical::annotate(language, &mut outline),
         }
-        outline.pieces()
+        outline.of_lines_in(shown).pieces()
     }
 
     fn options(&self, _: &Job<'_>) -> ExtractionOptions {

@@ -91,6 +91,13 @@ impl<'t> CodeOutline<'t> {
         Self { text, starts, rows }
     }
 
+    /// The same roles for a text with the same lines.
+    pub(super) fn of_lines_in<'s>(self, text: &'s str) -> CodeOutline<'s> {
+        let mut outline = CodeOutline::of(text);
+        outline.rows.iter_mut().zip(self.rows).for_each(|(row, known)| *row = known);
+        outline
+    }
+
     pub(super) fn rows(&self) -> usize {
         self.rows.len()
     }
