@@ -10,14 +10,11 @@ use larder_text::lines::lines;
 use larder_text::pointer::PointerKey;
 use larder_text::source::is_code;
 
-/// How many times the cap JSON may have that is written over many lines.
-const WRITTEN_OUT: usize = 4;
-/// How many times the cap source code, errors and texts with pointers may have. In recorded runs of a coding agent this
-/// cost nothing: results of more than 2,000 tokens are rare.
-const ROOMY: usize = 16;
+/// How many times the cap source code, errors and texts with pointers may have.
+const ROOMY: usize = 4;
 /// How many times the cap the text of a file may have that is no data, and a result that the client has cut itself: both
 /// are what the agent asked to see, and what is not seen of a file cannot be edited. Still bounded.
-const WHOLE: usize = 32;
+const WHOLE: usize = 8;
 /// The longest line, in bytes, that can be a note on what a client has cut.
 const LONGEST_NOTE: usize = 200;
 
@@ -27,10 +24,8 @@ pub(super) fn entry_cap(entry: &LinkedItem<'_>, cap: usize, key: &PointerKey) ->
     let is_read = || file_of(entry).is_some() && !is_data(text);
     let factor = if is_cut(text) || is_read() {
         WHOLE
-    } else if entry.is_error() || !key.find_in(text).is_empty() || reports_error(text) {
+    } else if entry.is_error() || !key.find_in(text).is_empty() || reports_error(text) || is_source(text) {
         ROOMY
-    } else if is_code(text) {
-        if structure_of(text) == Some(ContentType::Json) { WRITTEN_OUT } else { ROOMY }
     } else {
         1
     };
@@ -41,6 +36,11 @@ pub(super) fn entry_cap(entry: &LinkedItem<'_>, cap: usize, key: &PointerKey) ->
 pub(super) fn file_of(entry: &LinkedItem<'_>) -> Option<String> {
     let call = entry.answers?.call;
     file_read(&call.name, &call.arguments)
+}
+
+/// Whether the text is source code. JSON over many lines reads like code line by line.
+fn is_source(text: &str) -> bool {
+    is_code(text) && structure_of(text) != Some(ContentType::Json)
 }
 
 /// Whether the text is a log or a table: nobody edits these by hand, and condensed they hold what is needed.

@@ -36,7 +36,7 @@ const SMALL_RESULT: usize = 48;
 const WHOLE_UP_TO: (usize, usize) = (5, 4);
 /// A result is written tersely and without its own repeats up to this multiple of the entry cap: more of it would not fit
 /// nevertheless.
-const RESTATED_UP_TO: usize = 16;
+const RESTATED_UP_TO: usize = 8;
 /// The fewest tokens that replacing a result must save.
 const MIN_SAVED: usize = 24;
 /// The most bytes that each source contributes to the query.

@@ -14,11 +14,11 @@ use larder_text::tokens::Counter;
 const FLOOR_SHARE: usize = 20;
 /// The trace threshold where none is set, in per cent of the prompt budget (C38).
 const THRESHOLD: usize = 80;
-/// Tokens of an ordinary tool result when it enters, where no cap is set. In recorded agent runs, smaller caps hide what
-/// the next steps need, and reading it back costs more than hiding it saves (docs/benchmarks.md).
-const ENTRY_CAP: usize = 500;
+/// Tokens of an ordinary tool result when it enters, where no cap is set. In recorded agent runs, smaller caps save
+/// nothing: they hide what the next steps need, or what later results could refer to (docs/benchmarks.md).
+const ENTRY_CAP: usize = 2_000;
 /// The same for small windows, as one part in so many of the window.
-const ENTRY_CAP_SHARE: usize = 128;
+const ENTRY_CAP_SHARE: usize = 64;
 /// How many parts a refusal names.
 const NAMED: usize = 3;
 

@@ -62,8 +62,8 @@ pub struct PolicySettings {
     /// The share of the threshold to which compaction reduces a conversation, so that the next compaction is far off
     /// (C52).
     pub low_watermark: f64,
-    /// Maximum tokens of an ordinary tool result when it enters; source code and errors may have 16 times as many,
-    /// files that are read 32 times. `None`: 500, or a 128th of a smaller window.
+    /// Maximum tokens of an ordinary tool result when it enters; source code and errors may have four times as many,
+    /// files that are read eight times. `None`: 2,000, or a 64th of a smaller window.
     pub entry_cap: Option<usize>,
     /// The same for results of single tools, by name; a trailing `*` matches any ending. The name that says most about a
     /// tool applies.

@@ -149,8 +149,8 @@ settings! {
         #[accept(share)]
         pub low_watermark: f64 = "policy.low_watermark", PolicySettings::default().low_watermark;
         /// Tokens that a new tool result may have; one that exceeds them by more than a quarter is condensed, with a
-        /// pointer to the original. Source code and errors may have 16 times as many, files that are read 32 times. At
-        /// least 96. Unset: 500, or a 128th of a smaller window.
+        /// pointer to the original. Source code and errors may have four times as many, files that are read eight times.
+        /// At least 96. Unset: 2,000, or a 64th of a smaller window.
         #[env("LARDER_ENTRY_CAP")]
         #[like("1000")]
         #[accept(positive_or_unset)]
