@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-use super::links::{CallLink, Linker};
 use larder_condense::salience::reports_failure;
+use larder_text::call_links::{CallLink, Linker};
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::tokens::Counter;

@@ -17,7 +17,6 @@ mod history_builder;
 mod items;
 mod layout;
 mod levels;
-mod links;
 mod memo;
 mod packing;
 mod part;
