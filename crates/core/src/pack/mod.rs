@@ -27,6 +27,7 @@ mod request;
 mod run;
 mod slot;
 mod superseded;
+mod texts;
 mod top_up;
 mod watermark;
 
