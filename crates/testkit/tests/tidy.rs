@@ -58,7 +58,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("query", &["words"]),
             ("rank", &["bm25", "query", "words"]),
             ("sections", &[]),
-            ("select", &["json", "pointer"]),
+            ("select", &["json", "lines", "pointer"]),
             ("sse", &["json"]),
             ("table_spans", &["elements", "markup"]),
             ("time", &[]),

@@ -138,7 +138,8 @@ impl Selection {
     }
 
     /// The value at a JSON pointer (if it starts with `/`) or a JSONPath (RFC 9535), as its original bytes; if a path
-    /// matches several values, a JSON array of them.
+    /// matches several values, a JSON array of them. The content is JSON, JSON Lines, or text of which some lines are the
+    /// only object or array.
     pub fn path(path: &str) -> Result<Self, SelectError> {
         JsonQuery::parse(path).map(|query| Self(SelectionKind::Path(query)))
     }
