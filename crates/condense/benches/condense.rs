@@ -220,7 +220,10 @@ fn as_the_gateway_does(bencher: Bencher<'_, '_>, text: &str, content_type: Conte
         let (text, pins) = (black_box(text), &[][..]);
         let counter = &counter;
         let request = CondenseRequest { text, content_type, target: TARGET, query, pins, counter, key: &key };
-        condense_in_view(&request, ReaderView { seen: &[], markers_known: true, known, skip_probes: true })
+        condense_in_view(
+            &request,
+            ReaderView { markers_known: true, known, skip_probes: true, ..ReaderView::default() },
+        )
     });
 }
 

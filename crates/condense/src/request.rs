@@ -38,12 +38,15 @@ pub struct ReaderView<'a> {
     pub known: Option<KnownText>,
     /// Whether to leave [`Condensed::probes`](crate::Condensed::probes) empty because the caller does not read it.
     pub skip_probes: bool,
+    /// The bytes and lines before the text, if it is a part of the original that the pointer leads to: gaps are counted
+    /// in the original.
+    pub before: (usize, usize),
 }
 
 /// What a caller has already computed about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownText {
-    /// The hash of its bytes.
+    /// The hash of the original's bytes.
     pub hash: ContentHash,
     /// Its token count; may be an estimate if it is many times the target.
     pub tokens: usize,

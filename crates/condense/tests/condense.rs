@@ -10,8 +10,11 @@
 
 mod guarantees;
 
-use guarantees::{Case, check_gaps, held, key, pins_of};
-use larder_condense::{CondenseError, Condensed, ContentType, GapUnit, detect};
+use guarantees::{Case, check_gaps, held, key, pins_of, rehydrated};
+use larder_condense::{
+    CondenseError, CondenseRequest, Condensed, ContentType, GapUnit, KnownText, ReaderView, condense_in_view,
+    detect,
+};
 use larder_text::hash::ContentHash;
 use larder_text::pointer::Pointer;
 use larder_text::tokens::{ClaudeGeneration, Counter};
@@ -354,5 +357,53 @@ fn a_tiny_part_of_a_long_text_consists_of_whole_sentences() {
             rest.trim().is_empty() || condensed.text.matches(rest.trim()).count() == 1,
             "{rest:?} of {piece:?}"
         );
+    }
+}
+
+#[test]
+fn gaps_of_a_part_are_counted_in_its_original() {
+    let rows =
+        |n: usize| format!("{{\"id\": {n}, \"town\": \"{}\", \"crates\": {}}}", town(n).trim(), n * 7 % 97);
+    let list = (0..200).map(rows).collect::<Vec<_>>();
+    let parts = [
+        sample(|n| format!("{}\n", town(n)), 200),
+        format!("[{}]", list.join(", ")),
+        list.join("\n"),
+        sample(|n| format!("2026-11-22 10:05:{:02} INFO request {n} took {} ms\n", n % 60, n * 7 % 97), 200),
+        sample(|n| format!("{n},{},{}\n", town(n).trim().replace(',', ""), n * 31), 200),
+    ];
+    let counter = Counter::o200k();
+    let heads = ["Found 200 of them.\nThese are they:\n", "é\n\n", ""];
+    for (before, part) in heads.iter().flat_map(|head| parts.iter().map(move |part| (*head, part))) {
+        let original = format!("{before}{part}");
+        let request = CondenseRequest {
+            text: part,
+            content_type: ContentType::ToolResult,
+            target: 300,
+            query: None,
+            pins: &[],
+            counter: &counter,
+            key: &key(),
+        };
+        let hash = ContentHash::new(original.as_bytes());
+        let view = ReaderView {
+            known: Some(KnownText { hash, tokens: counter.count(part) }),
+            before: (before.len(), before.matches('\n').count()),
+            ..ReaderView::default()
+        };
+        let condensed = condense_in_view(&request, view).unwrap();
+        assert_eq!(condensed.pointer, Pointer::whole(key().mint(hash)));
+        assert!(!condensed.gaps.is_empty(), "{}", condensed.text);
+        for gap in &condensed.gaps {
+            assert_eq!(
+                rehydrated(&original, &gap.pointer),
+                &original[gap.bytes.clone()],
+                "{}",
+                condensed.text
+            );
+            let unit = if gap.unit == GapUnit::Line { 'L' } else { 'B' };
+            let range = format!("{unit}{}-{}", gap.range.0, gap.range.1);
+            assert!(condensed.text.contains(&range), "{range} is marked: {}", condensed.text);
+        }
     }
 }

@@ -84,6 +84,7 @@ impl Known {
             ConversationItem {
                 role,
                 text,
+                texts: &[],
                 hash: *hash,
                 tokens: *tokens,
                 sampled: false,

@@ -47,6 +47,7 @@ fn decide(
         opaque: &[],
         calls: &[],
         result_of: None,
+        texts: &[],
         is_error: false,
         summarizable: true,
         spared: false,

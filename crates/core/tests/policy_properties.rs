@@ -15,6 +15,7 @@
 mod references;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use references::shows_all;
 
@@ -46,6 +47,8 @@ fn key() -> PointerKey {
 struct Said {
     role: Role,
     text: String,
+    /// Where in it the texts are that it consists of, if it has several.
+    texts: Vec<Range<usize>>,
     /// Id and tool.
     calls: Vec<(String, &'static str)>,
     result_of: Option<String>,
@@ -55,7 +58,17 @@ struct Said {
 
 /// A message without calls.
 fn plain(role: Role, text: impl Into<String>) -> Said {
-    Said { role, text: text.into(), calls: Vec::new(), result_of: None, is_error: false, rehydrated: false }
+    let (text, texts, calls) = (text.into(), Vec::new(), Vec::new());
+    Said { role, text, texts, calls, result_of: None, is_error: false, rehydrated: false }
+}
+
+/// Texts as one, a line feed between them, and where each is in it with that.
+fn join(texts: &[String]) -> (String, Vec<Range<usize>>) {
+    let all = texts.join("\n");
+    let end = |at: usize| texts[..=at].iter().map(|text| text.len() + 1).sum::<usize>().min(all.len());
+    let range = |at: usize| at.checked_sub(1).map_or(0, end)..end(at);
+    let ranges = (0..texts.len()).map(range).collect();
+    (all, ranges)
 }
 
 /// Numbers that follow from a seed: a text made of them is one value to proptest, which makes a case cheap.
@@ -124,8 +137,15 @@ impl Numbers {
             }
             for (id, _) in calls {
                 let (is_error, rehydrated) = (self.below(8) == 0, self.below(12) == 0);
-                let text = self.result();
-                said.push(Said { result_of: Some(id), is_error, rehydrated, ..plain(Role::Tool, text) });
+                let texts: Vec<String> = (0..1 + self.below(3)).map(|_| self.result()).collect();
+                let (text, texts) = join(&texts);
+                said.push(Said {
+                    texts,
+                    result_of: Some(id),
+                    is_error,
+                    rehydrated,
+                    ..plain(Role::Tool, text)
+                });
             }
         }
         said
@@ -179,6 +199,7 @@ fn with_items<T>(how: How, said: &[Said], run: impl FnOnce(&Conversation<'_>) ->
         .map(|(said, calls)| ConversationItem {
             role: said.role,
             text: &said.text,
+            texts: &said.texts,
             hash: ContentHash::new(said.text.as_bytes()),
             tokens: counter.count(&said.text),
             sampled: false,

@@ -262,6 +262,7 @@ impl WindowBuilder<'_> {
                 ConversationItem {
                     role: item.role(),
                     text,
+                    texts: item.ranges(),
                     hash,
                     tokens: if sampled { self.sampled(hash, text) } else { self.count(hash, text) },
                     sampled,

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use larder_text::hash::ContentHash;
 use rusqlite::Transaction;
 
+use crate::deletion::count_early_erasure;
 use crate::store::UserStore;
 use larder_disk::StoreError;
 use larder_disk::based;
@@ -82,18 +83,34 @@ impl StoredContents<'_> {
 
     /// Passes the content to `sink` piece by piece and returns its length. Discard what `sink` received unless this
     /// returns `Ok`.
-    pub(crate) fn read(&self, hash: ContentHash, mut sink: impl FnMut(&[u8])) -> Result<u64, StoreError> {
-        let mut reader = FrameReader::new()?;
+    pub(crate) fn read(&self, hash: ContentHash, sink: impl FnMut(&[u8])) -> Result<u64, StoreError> {
         let mut found = self.find(hash)?;
+        let read = self.read_moving(hash, &mut found, sink);
+        let is_damage = matches!(read, Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }));
+        if is_damage && found.is_some() {
+            // Who has the bytes stores them again. Where that cannot be noted, the error still says what is wrong.
+            self.store.index().write(count_early_erasure).ok();
+        }
+        read
+    }
+
+    /// Reads a content that may be moved meanwhile; `found` is its entry of the index.
+    fn read_moving(
+        &self,
+        hash: ContentHash,
+        found: &mut Option<Found>,
+        mut sink: impl FnMut(&[u8]),
+    ) -> Result<u64, StoreError> {
+        let mut reader = FrameReader::new()?;
         for _ in 1..MAX_TRIES {
             match self.read_found(&mut reader, hash, found.as_ref(), &mut sink) {
                 Err(error @ (StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. })) => {
                     // It may have been moved, or erased, since its place was looked up.
                     let now = self.find(hash)?;
-                    if now == found {
+                    if now == *found {
                         return Err(error);
                     }
-                    found = now;
+                    *found = now;
                 }
                 read => return read,
             }

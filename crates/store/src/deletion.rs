@@ -44,7 +44,7 @@ impl Store {
     }
 }
 
-/// Counts an erasure of originals that may have been used within the day.
+/// Counts an erasure of originals that may have been used within the day, or damage by which one is lost.
 pub(crate) fn count_early_erasure(tx: &Transaction<'_>) -> Result<(), StoreError> {
     let sql = "INSERT INTO meta (key, value) VALUES (?1, '1') ON CONFLICT DO UPDATE SET value = value + 1";
     tx.execute(sql, [EARLY_ERASURES])?;

@@ -183,8 +183,8 @@ impl Store {
         self.inner.options.clock.now()
     }
 
-    /// How often originals were erased that may have been used within the day, so that nobody may rely on any original seen
-    /// stored before (see [`crate::STORED_FOR`]). What another process erases is seen 2 ms later.
+    /// How often originals were erased that may have been used within the day, or were found damaged, so that nobody may rely
+    /// on any original seen stored before (see [`crate::STORED_FOR`]). What another process erases is seen 2 ms later.
     pub fn early_erasures(&self) -> Result<u64, StoreError> {
         Ok(self.marks()?.1)
     }

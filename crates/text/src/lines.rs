@@ -30,6 +30,8 @@ pub fn spans(text: &str) -> impl Iterator<Item = Range<usize>> {
 pub struct LineIndex {
     starts: Vec<usize>,
     len: usize,
+    /// The lines before the text.
+    before: usize,
 }
 
 impl LineIndex {
@@ -39,7 +41,12 @@ impl LineIndex {
             .chain(memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1))
             .filter(|&start| start < text.len())
             .collect();
-        Self { starts, len: text.len() }
+        Self { starts, len: text.len(), before: 0 }
+    }
+
+    /// The same lines, counted in a longer text that has so many lines before them.
+    pub fn after(self, lines: usize) -> Self {
+        Self { before: lines, ..self }
     }
 
     /// The length of the original in bytes.
@@ -49,7 +56,7 @@ impl LineIndex {
 
     /// The number of the line that contains byte `at`.
     pub fn number(&self, at: usize) -> usize {
-        self.starts.partition_point(|&start| start <= at)
+        self.before + self.starts.partition_point(|&start| start <= at)
     }
 
     /// The numbers of the first and last line touched by `range`.

@@ -384,6 +384,7 @@ fn item<'a>(known: &'a Known, calls: &'a [ItemCall<'a>]) -> ConversationItem<'a>
     ConversationItem {
         role: known.role,
         text: &known.text,
+        texts: &[],
         hash: known.hash,
         tokens: known.tokens,
         sampled: false,

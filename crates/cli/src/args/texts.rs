@@ -105,7 +105,7 @@ pub enum PlannerArg {
 #[derive(Debug, ClapArgs)]
 #[group(multiple = false)]
 pub struct SelectArgs {
-    /// Print lines A to B, counted from 1, both included
+    /// Print lines A to B, counted from 1, both included, or one line, such as 7
     #[arg(long, value_name = "A:B")]
     pub lines: Option<String>,
     /// Print bytes A to B, counted from 0, B excluded

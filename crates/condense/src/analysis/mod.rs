@@ -2,6 +2,5 @@
 //!
 //! Knows no condenser and no target.
 
-pub(crate) mod pattern;
 pub(crate) mod relevance;
 pub mod salience;

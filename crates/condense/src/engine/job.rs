@@ -84,7 +84,7 @@ impl<'a> Job<'a> {
 
     /// The same job for a reader with this view: values seen before are not salient, except errors.
     pub(crate) fn in_view(self, view: ReaderView<'a>) -> Self {
-        Self { view, spans: OnceCell::new(), ..self }
+        Self { view, lines: self.lines.after(view.before.1), spans: OnceCell::new(), ..self }
     }
 
     /// The same job without the markers of an earlier condensation, which then need not be shown.

@@ -72,6 +72,8 @@ pub(crate) struct Renderer<'a> {
     options: Option<&'a ExtractionOptions>,
     source_map: Option<&'a SourceMap>,
     seen: &'a [Range<usize>],
+    /// The bytes of the original before the text.
+    before: usize,
 }
 
 impl<'a> Renderer<'a> {
@@ -88,6 +90,7 @@ impl<'a> Renderer<'a> {
             options: None,
             source_map: job.source_map,
             seen,
+            before: job.view.before.0,
         }
     }
 
@@ -231,7 +234,10 @@ impl<'a> Renderer<'a> {
         let above = if self.is_seen(start..end) { " as above" } else { "" };
         match self.line_range(start, end) {
             Some((first, last)) => format!("{OPEN}{tag} L{first}-{last}{names}{above}]"),
-            None => format!("{OPEN}{tag} B{start}-{end}{names}{above}]"),
+            None => {
+                let (start, end) = (self.before + start, self.before + end);
+                format!("{OPEN}{tag} B{start}-{end}{names}{above}]")
+            }
         }
     }
 
@@ -281,13 +287,11 @@ impl<'a> Renderer<'a> {
                 pointer: Pointer::lines(self.id.clone(), first, last),
                 bytes,
             },
-            None => Gap {
-                unit: GapUnit::Byte,
-                range: (bytes.start, bytes.end),
-                count: bytes.len(),
-                pointer: Pointer::bytes(self.id.clone(), bytes.clone()),
-                bytes,
-            },
+            None => {
+                let range = (self.before + bytes.start, self.before + bytes.end);
+                let pointer = Pointer::bytes(self.id.clone(), range.0..range.1);
+                Gap { unit: GapUnit::Byte, range, count: bytes.len(), pointer, bytes }
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::condensed::Condensed;
+use crate::condensed::{Condensed, Gap};
 use crate::engine::condenser::Condenser;
 use crate::engine::draft::CondensedDraft;
 use crate::engine::job::{Job, contains};
@@ -43,13 +43,15 @@ pub(crate) fn verified(
     if condenser.parses(request.text) && !condenser.parses(&draft.text) {
         return Err(DraftViolation::Unparsable);
     }
+    let before = job.view.before.0;
+    let in_original = |gap: Gap| Gap { bytes: before + gap.bytes.start..before + gap.bytes.end, ..gap };
     Ok(Condensed {
         tokens,
         original_tokens: job.original_tokens,
         content_type: request.content_type,
         pointer: Pointer::whole(job.id.clone()),
         probes: job.probes(&draft.shown, &draft.text),
-        gaps: draft.gaps,
+        gaps: draft.gaps.into_iter().map(in_original).collect(),
         text: draft.text,
         author: None,
     })

@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use crate::analysis::pattern::byte_set;
 use crate::engine::condenser::Divide;
 use crate::engine::draft::ExtractionOptions;
 use crate::engine::job::Job;
 use crate::engine::units::{LONGEST_UNIT, TextPiece, split_long};
 use larder_text::abbreviation::is_abbreviation;
+use larder_text::pattern::byte_set;
 
 /// A line of at least this many bytes was not wrapped by hand, so its end is the end of a paragraph.
 const UNBROKEN_LINE: usize = 160;

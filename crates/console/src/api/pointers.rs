@@ -23,7 +23,7 @@ pub(super) fn endpoints(to: &mut impl Endpoints) {
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ContentParams {
-    /// Lines `first:last` or `first-last`, from 1, both included.
+    /// Lines `first:last` or `first-last`, from 1, both included, or one line, such as `7`.
     pub lines: Option<String>,
     /// Bytes `start:end` or `start-end`, from 0, the end excluded.
     pub bytes: Option<String>,

@@ -4,7 +4,6 @@
 //! answers take the same path, so both are parsed alike.
 
 mod citations;
-mod code;
 mod gates;
 mod grammar;
 mod json;

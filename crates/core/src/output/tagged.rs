@@ -9,9 +9,9 @@
 use serde_json::{Map, Value};
 
 use super::OutputError;
-use super::code::CodeState;
 use super::stream::OutputEvent;
 use crate::recipe::TagSpec;
+use larder_text::code_state::CodeState;
 
 /// Maximum bytes of white space and attributes between the name of a tag and its `>`.
 const MAX_ATTRIBUTES: usize = 64;

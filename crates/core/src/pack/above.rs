@@ -257,6 +257,7 @@ mod tests {
             opaque: &[],
             calls: &[],
             result_of: None,
+            texts: &[],
             is_error: false,
             summarizable: true,
             spared: false,

@@ -18,6 +18,7 @@ use super::items::LinkedItem;
 use super::receipt::Rendition;
 use super::render::pointer_text;
 use super::superseded::superseded;
+use super::texts::{condense_sections, sections};
 use super::watermark::{Messages, Saving};
 use larder_condense::{
     CONDENSER_VERSION, CondenseError, CondenseRequest, Condensed, ContentType, KnownText, ReaderView,
@@ -217,6 +218,7 @@ fn follow(
     let mut bytes = Vec::with_capacity(256);
     bytes.extend_from_slice(chain.as_bytes());
     bytes.extend_from_slice(entry.item.hash.as_bytes());
+    entry.item.texts.iter().for_each(|range| bytes.extend_from_slice(&range.end.to_le_bytes()));
     let said = [entry.user_message, entry.answers.map(|answered| answered.item)];
     for at in said {
         let hash = at.and_then(|at| entries.get(at)).map(|entry| entry.item.hash);
@@ -349,7 +351,11 @@ impl MessageRenderer<'_> {
             return restated.map(Arc::new);
         }
         let repeats: Vec<Range<usize>> = match restated {
-            Some(_) if self.limits.refers_above && larder_condense::structure_of(text).is_none() => {
+            Some(_)
+                if self.limits.refers_above
+                    && larder_condense::structure_of(text).is_none()
+                    && sections(self.entry.item).is_empty() =>
+            {
                 above.repeats(text, from).into_iter().map(|repeat| repeat.bytes).collect()
             }
             _ => Vec::new(),
@@ -404,10 +410,28 @@ impl MessageRenderer<'_> {
     }
 
     fn condense(&self, target: usize, above: &[Range<usize>]) -> Result<Condensed, CondenseError> {
+        let item = self.entry.item;
+        let in_sections =
+            |range: &Range<usize>, tokens, share| self.condense_range(range, tokens, share, &[]);
+        let in_sections = || condense_sections(item, target, self.context.counter, in_sections);
+        match above.is_empty().then(in_sections).flatten() {
+            Some(condensed) => Ok(condensed),
+            None => self.condense_range(&(0..item.text.len()), self.entry.tokens, target, above),
+        }
+    }
+
+    /// A range of the text, which has so many tokens, in at most `target` tokens.
+    fn condense_range(
+        &self,
+        range: &Range<usize>,
+        tokens: usize,
+        target: usize,
+        above: &[Range<usize>],
+    ) -> Result<Condensed, CondenseError> {
         let DecisionContext { counter, key, .. } = self.context;
-        let query = self.query();
+        let (query, text) = (self.query(), self.entry.item.text);
         let request = CondenseRequest {
-            text: self.entry.item.text,
+            text: &text[range.clone()],
             content_type: self.content_type(),
             target,
             query: Some(&query).filter(|query| !query.is_empty()).map(String::as_str),
@@ -415,11 +439,10 @@ impl MessageRenderer<'_> {
             counter,
             key,
         };
-        let known = Some(KnownText { hash: self.entry.item.hash, tokens: self.entry.tokens });
-        larder_condense::condense_in_view(
-            &request,
-            ReaderView { seen: above, markers_known: true, known, skip_probes: true },
-        )
+        let known = Some(KnownText { hash: self.entry.item.hash, tokens });
+        let before = (range.start, text[..range.start].matches('\n').count());
+        let view = ReaderView { seen: above, markers_known: true, known, skip_probes: true, before };
+        larder_condense::condense_in_view(&request, view)
     }
 
     /// A file of source code is one by its name; all else is what its structure shows.

@@ -3,9 +3,10 @@
 //! Does not know costs, limits or renditions.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use super::links::{CallLink, Linker};
 use larder_condense::salience::reports_failure;
+use larder_text::call_links::{CallLink, Linker};
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
 use larder_text::tokens::Counter;
@@ -28,6 +29,9 @@ pub struct ConversationItem<'a> {
     pub role: Role,
     /// The whole text that may be replaced.
     pub text: &'a str,
+    /// Where in `text` each of the texts is that it consists of, each with the line feed between it and the next; empty if
+    /// it is one.
+    pub texts: &'a [Range<usize>],
     /// The hash of `text`.
     pub hash: ContentHash,
     /// Tokens of `text`.
@@ -168,6 +172,7 @@ mod tests {
         ConversationItem {
             role,
             text: "some text",
+            texts: &[],
             hash: ContentHash::new(b"some text"),
             tokens: 2,
             sampled: false,

@@ -17,7 +17,6 @@ mod history_builder;
 mod items;
 mod layout;
 mod levels;
-mod links;
 mod memo;
 mod packing;
 mod part;
@@ -28,6 +27,7 @@ mod request;
 mod run;
 mod slot;
 mod superseded;
+mod texts;
 mod top_up;
 mod watermark;
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use super::choose::{Choice, MIN_CONDENSED};
 use super::compose::{Planned, Standing};
 use super::fold::{Fold, FoldInput, Folded, fold};
-use super::links::Linker;
 use super::packing::Packing;
 use super::part::{Frame, Part, PartKind};
 use super::receipt::{PartReason, Rendition};
 use super::render::Rendered;
 use super::slot::{Cap, Slot};
 use larder_condense::ContentType;
+use larder_text::call_links::Linker;
 use larder_text::message::Role;
 use larder_text::transcript::{self, Entry};
 

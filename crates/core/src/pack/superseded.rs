@@ -73,6 +73,7 @@ mod tests {
             opaque: &[],
             calls,
             result_of,
+            texts: &[],
             is_error: false,
             summarizable: true,
             spared: false,

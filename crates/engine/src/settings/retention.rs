@@ -33,8 +33,8 @@ settings! {
         /// Days that the transcript of a conversation is kept after its last request. `unlimited`: for ever.
         #[env("LARDER_RETENTION_TRANSCRIPTS_DAYS")]
         pub transcripts: Limit = "retention.transcripts_days", Limit(Some(30));
-        /// Days that records of requests and runs are kept, with receipts, answers, resolved interventions and the daily
-        /// spending of keys. `unlimited`: for ever.
+        /// Days that records of requests and runs are kept, with receipts, answers, resolved interventions, the daily
+        /// spending of keys, and the dates on which originals expired. `unlimited`: for ever.
         #[env("LARDER_RETENTION_RECORDS_DAYS")]
         pub records: Limit = "retention.records_days", Limit(Some(90));
         /// Days that a conversation with a person is kept after its newest message, with everything that is remembered from

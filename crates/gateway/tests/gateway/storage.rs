@@ -182,3 +182,24 @@ async fn a_conversation_goes_on_although_its_records_cannot_be_read() {
     other.execute_batch("ALTER TABLE away RENAME TO exchanges").unwrap();
     assert_eq!(gateway.seen()[0].body, gateway.seen()[1].body);
 }
+
+#[tokio::test]
+async fn a_damaged_original_is_stored_again_once_a_read_has_found_it() {
+    let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, "").await;
+    let flood = long_log().repeat(4);
+    assert_eq!(gateway.chat(&after_tool(&flood)).await.status(), 200);
+    let pointer = pointers(&gateway, &gateway.last_sent().to_string()).remove(0);
+    let path = format!("/api/v1/pointers/{}/content", pointer.id);
+    let content = || async { gateway.get(&path).send().await.unwrap() };
+    assert_eq!(content().await.text().await.unwrap(), flood);
+
+    // The first record of the only segment: originals are stored before the request is sent.
+    let segment = gateway.dir.path().join("home/blobs/u-local/000001.seg");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[1_000] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    assert!(content().await.status().is_server_error(), "nothing is given for what it is not");
+    assert_eq!(gateway.chat(&after_tool(&flood)).await.status(), 200);
+    assert_eq!(content().await.text().await.unwrap(), flood, "the request brought it along");
+    gateway.stop().await;
+}

@@ -23,7 +23,7 @@ const LIMIT: usize = 20_000;
 pub(super) struct Rehydrate {
     /// The pointer as it appears in the text: lp1-…, with or without #L… or #B….
     id: String,
-    /// Only lines a:b or a-b, from 1, both included, such as 10:40.
+    /// Only lines a:b or a-b, from 1, both included, such as 10:40, or one line, such as 7.
     lines: Option<String>,
     /// Only bytes a:b or a-b, from 0, b excluded, such as 0:1024.
     bytes: Option<String>,

@@ -221,9 +221,12 @@ fn label(request: &Request<'_>, at: usize) -> String {
     cut_name(of_result.or(of_call).unwrap_or_default())
 }
 
-/// What an item is condensed as; only detected when its rendition changes.
+/// What an item is condensed as, or of several texts the longest; only detected when its rendition changes.
 fn content_type(item: &ConversationItem<'_>, kinds: &Kinds) -> String {
-    let detected = kinds.get(&item.hash).copied().unwrap_or_else(|| kind_of(item.text));
+    let longest = item.texts.iter().max_by_key(|range| range.len());
+    let longest =
+        longest.map(|range| kind_of(&item.text[range.clone()])).or_else(|| kinds.get(&item.hash).copied());
+    let detected = longest.unwrap_or_else(|| kind_of(item.text));
     serde_json::to_value(detected).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use larder_core::policy::{ItemCall, REHYDRATE};
 use larder_text::hash::ContentHash;
@@ -97,9 +98,12 @@ pub struct Item<'b> {
     pub(super) content: Option<Id>,
     /// The blocks of the message that form this item; `None` if the whole message does.
     pub(super) blocks: Option<Vec<Id>>,
-    said: OnceCell<Cow<'b, str>>,
+    joined: OnceCell<JoinedTexts<'b>>,
     hash: OnceCell<ContentHash>,
 }
+
+/// The texts of an item as one, and where each is in it; no ranges if there is at most one.
+type JoinedTexts<'b> = (Cow<'b, str>, Vec<Range<usize>>);
 
 /// One string literal.
 #[derive(Debug, Clone, Copy)]
@@ -351,10 +355,28 @@ impl<'b> Item<'b> {
 
     /// All its text, decoded once; several texts are joined by line feeds.
     pub fn text(&self) -> &str {
-        self.said.get_or_init(|| match self.texts.as_slice() {
-            [] => Cow::Borrowed(""),
-            [text] => text.text(),
-            texts => Cow::Owned(texts.iter().map(Text::text).collect::<Vec<_>>().join("\n")),
+        &self.joined().0
+    }
+
+    /// Where each of several texts is in [`text`](Self::text), with the line feed after it; none if it is one text.
+    pub fn ranges(&self) -> &[Range<usize>] {
+        &self.joined().1
+    }
+
+    fn joined(&self) -> &JoinedTexts<'b> {
+        self.joined.get_or_init(|| match self.texts.as_slice() {
+            [] => (Cow::Borrowed(""), Vec::new()),
+            [text] => (text.text(), Vec::new()),
+            [first, others @ ..] => {
+                let (mut all, mut ranges, mut start) = (first.text().into_owned(), Vec::new(), 0);
+                for text in others {
+                    all.push('\n');
+                    ranges.push(std::mem::replace(&mut start, all.len())..all.len());
+                    all.push_str(&text.text());
+                }
+                ranges.push(start..all.len());
+                (Cow::Owned(all), ranges)
+            }
         })
     }
 

@@ -7,6 +7,7 @@ use std::slice;
 use std::str;
 
 use crate::json::{self, Document, JsonError};
+use crate::lines;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json_path::JsonPath;
@@ -20,6 +21,8 @@ const MAX_JSON_BYTES: usize = 64 << 20;
 const MAX_MATCHES: usize = 100_000;
 /// Deeper nesting of parentheses or brackets would make parsing a path unboundedly slow.
 const MAX_NESTING: usize = 6;
+/// How many lines among other text are tried as the start of JSON.
+const MAX_STARTS: usize = 16;
 /// How many times a path may visit the content by naming several selectors in one bracket.
 const MAX_FAN_OUT: usize = 64;
 
@@ -88,7 +91,8 @@ impl JsonQuery {
     }
 }
 
-/// A content as one JSON value: itself, or the array of its lines if it is JSON Lines.
+/// A content as one JSON value: itself, the array of its lines if it is JSON Lines, or the only object or array that is
+/// among other lines, such as the sentence of a tool that announces it.
 struct JsonContent<'t> {
     root: Value,
     /// The texts that were read as the root or as its items, each with its place in the content.
@@ -123,8 +127,11 @@ impl<'t> JsonContent<'t> {
             return Ok(Self { root: Value::Array(values.map_err(failed)?), texts, is_lines: true });
         }
         let text = &text[start..];
-        let root = serde_json::from_str(text).map_err(|error| not_json(error.to_string()))?;
-        Ok(Self { root, texts: vec![(start, text)], is_lines: false })
+        let (at, text, root) = match serde_json::from_str(text) {
+            Ok(root) => (0, text, root),
+            Err(error) => among_lines(text).ok_or_else(|| not_json(error.to_string()))?,
+        };
+        Ok(Self { root, texts: vec![(start + at, text)], is_lines: false })
     }
 
     /// Where the values are in the content.
@@ -141,6 +148,32 @@ impl<'t> JsonContent<'t> {
         }
         Ok(values.iter().filter_map(|value| spans.found.get(&address(value)).cloned()).collect())
     }
+}
+
+/// The only object or array that begins and ends with a line: its place, its text and its value.
+fn among_lines(text: &str) -> Option<(usize, &str, Value)> {
+    let (mut found, mut end, mut left) = (None, 0, MAX_STARTS);
+    let starts = lines::spans(text).filter(|line| text[line.clone()].starts_with(['{', '[']));
+    for line in starts {
+        if line.start < end {
+            continue;
+        }
+        if left == 0 {
+            break;
+        }
+        left -= 1;
+        let mut values = serde_json::Deserializer::from_str(&text[line.start..]).into_iter();
+        let Some(Ok(value)) = values.next() else { continue };
+        end = line.start + values.byte_offset();
+        if !text[end..].lines().next().unwrap_or_default().trim().is_empty() {
+            continue;
+        }
+        if found.is_some() {
+            return None;
+        }
+        found = Some((line.start, &text[line.start..end], value));
+    }
+    found
 }
 
 /// Rejects paths whose evaluation is not linear in the content: they come from models as well as from people.

@@ -28,6 +28,28 @@ fn one_value_comes_in_its_own_bytes() {
 }
 
 #[test]
+fn the_only_json_among_lines_of_text_is_what_a_path_leads_into() {
+    let json = "{\n  \"items\": [\n    {\"id\": 1.50},\n    {\"id\": 2}\n  ]\n}";
+    for text in [
+        format!("Found 2 items.\n{json}\nThat is all."),
+        format!("Found 2 items.\n{json}"),
+        format!("{json}\r\n{{not json}}\n[see above]\n"),
+        format!("\u{feff}[1] is the first of\n{json}\n"),
+    ] {
+        assert_eq!(select(text.as_bytes(), "$.items[0].id").as_deref(), Ok("1.50"), "{text}");
+        assert_eq!(select(text.as_bytes(), "/items/1").as_deref(), Ok("{\"id\": 2}"), "{text}");
+        assert_eq!(select(text.as_bytes(), "$").as_deref(), Ok(json), "{text}");
+    }
+    // Which of two is meant, nobody knows; what goes on behind it is no value.
+    let two = format!("One:\n{json}\nand:\n{json}\n");
+    let more = format!("One:\n{json}, and so on");
+    let late = format!("{}{json}", "[2026-11-30] started\n".repeat(MAX_STARTS));
+    for text in [two.as_str(), &more, &late, "one\n12\ntwo", "one\ntwo"] {
+        assert!(matches!(select(text.as_bytes(), "$.items"), Err(SelectError::NotJson { .. })), "{text}");
+    }
+}
+
+#[test]
 fn json_lines_are_an_array_of_their_lines() {
     let lines = b"\n{\"id\":1.50,\"a\":\"x\\ny\"}\r\n\n {\"id\":2}\n[3]\n";
     assert_eq!(select(lines, "$[1].id").unwrap(), "2");

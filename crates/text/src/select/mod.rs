@@ -98,15 +98,15 @@ enum SelectionKind {
 }
 
 impl Selection {
-    /// Lines `a:b` or `a-b`, counted from 1, both included; each with its line break.
+    /// Lines `a:b` or `a-b`, counted from 1, both included, or line `a` alone; each with its line break.
     pub fn lines(range: &str) -> Result<Self, SelectError> {
-        match parse_range(range) {
+        match parse_range(range).or_else(|| parse_number(range).map(|line| (line, line))) {
             Some((first, last)) if 1 <= first && first <= last => {
                 Ok(Self(SelectionKind::Part(Fragment::Lines { first, last })))
             }
             _ => Err(bad_range(
                 range,
-                "first:last, such as 1:40 or 1-40 (lines counted from 1, both included)",
+                "first:last, such as 1:40 or 1-40, or a line, such as 7 (lines counted from 1, both included)",
             )),
         }
     }
@@ -138,7 +138,8 @@ impl Selection {
     }
 
     /// The value at a JSON pointer (if it starts with `/`) or a JSONPath (RFC 9535), as its original bytes; if a path
-    /// matches several values, a JSON array of them.
+    /// matches several values, a JSON array of them. The content is JSON, JSON Lines, or text of which some lines are the
+    /// only object or array.
     pub fn path(path: &str) -> Result<Self, SelectError> {
         JsonQuery::parse(path).map(|query| Self(SelectionKind::Path(query)))
     }
@@ -250,8 +251,11 @@ fn is_boundary(content: &[u8], at: usize) -> bool {
 /// The two numbers of `a:b`, which may also be written as in the fragment of a pointer: `a-b`.
 fn parse_range(text: &str) -> Option<(usize, usize)> {
     let (from, to) = text.split_once([':', '-'])?;
-    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?;
-    Some((number(from)?, number(to)?))
+    Some((parse_number(from)?, parse_number(to)?))
+}
+
+fn parse_number(text: &str) -> Option<usize> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 fn bad_range(text: &str, expected: &'static str) -> SelectError {

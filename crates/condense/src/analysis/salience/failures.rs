@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::{ErrorSense, SalientSpan, SpanKind};
-use crate::analysis::pattern::pattern;
+use larder_text::pattern::pattern;
 
 /// Maximum bytes of an error line that are recognised and kept.
 const LONGEST_ERROR: usize = 240;

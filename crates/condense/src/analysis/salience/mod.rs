@@ -12,8 +12,8 @@ use std::ops::Range;
 use self::failures::error_lines;
 pub use self::failures::reports_failure;
 use self::numbers::classify_number;
-use crate::analysis::pattern::byte_set;
 use larder_text::names::{is_email, is_path, url_start};
+use larder_text::pattern::byte_set;
 
 /// Longer runs are data, not names: a data URI means nothing to a reader.
 const LONGEST_SPAN: usize = 300;

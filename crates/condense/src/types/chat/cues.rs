@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::analysis::pattern::pattern;
+use larder_text::pattern::pattern;
 
 /// The weight of a sentence with one of the significant words, and of small talk.
 const MATTERS: f32 = 2.0;

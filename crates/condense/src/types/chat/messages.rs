@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::analysis::pattern::pattern;
 use larder_text::lines::spans;
 use larder_text::message::Role;
+use larder_text::pattern::pattern;
 use larder_text::transcript;
 
 /// Common speakers; a line that begins with any other `Name:` may be anything.

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::analysis::pattern::pattern;
 use crate::engine::units::{TextPiece, Tier, split_long};
+use larder_text::pattern::pattern;
 
 /// Longer units are divided at line ends, longer lines at punctuation, in bytes.
 const LONGEST_UNIT: usize = 480;

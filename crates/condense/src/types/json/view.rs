@@ -10,10 +10,10 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::grid::{Form, Grid, Grids, Shown};
-use crate::analysis::pattern::pattern;
 use crate::engine::job::Job;
 use crate::engine::render::Renderer;
 use larder_text::json::{Document, Kind};
+use larder_text::pattern::pattern;
 use larder_text::query::QueryWords;
 
 /// The weight of a failure word in a value, relative to a query word.

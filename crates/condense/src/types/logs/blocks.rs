@@ -8,8 +8,8 @@ use regex::Regex;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::records::{begins_with_severity, has_clock, is_indented};
-use crate::analysis::pattern::pattern;
 use crate::analysis::salience::reports_failure;
+use larder_text::pattern::pattern;
 
 /// Maximum number of places by which failures of one shape are told apart.
 const MAX_PLACES: usize = 8;

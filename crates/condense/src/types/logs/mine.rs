@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::blocks::identity;
-use crate::analysis::pattern::byte_set;
+use larder_text::pattern::byte_set;
 
 /// From this many forms on, a word at one position of otherwise equal lines counts as a value.
 const FORMS_OF_A_VALUE: usize = 12;

@@ -3,7 +3,7 @@
 
 /// The state after some text.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CodeState {
+pub struct CodeState {
     /// The fence of the open block: its character and length.
     fence: Option<(char, usize)>,
     /// The length of the backticks that opened a span.
@@ -28,7 +28,8 @@ struct Run {
 const SHORTEST: usize = 3;
 
 impl CodeState {
-    pub(super) fn read(&mut self, text: &str) {
+    /// Adds the next piece of the text.
+    pub fn read(&mut self, text: &str) {
         for char in text.chars() {
             match &mut self.run {
                 Some(run) if run.char == char => {
@@ -52,7 +53,7 @@ impl CodeState {
     }
 
     /// Whether what follows is in code.
-    pub(super) fn is_inside(mut self) -> bool {
+    pub fn is_inside(mut self) -> bool {
         self.end_run();
         self.fence.is_some() || self.span.is_some() || self.begins.is_some()
     }

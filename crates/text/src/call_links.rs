@@ -4,11 +4,12 @@
 //! Knows roles and ids; does not know texts, costs or decisions.
 
 use hashbrown::HashMap;
-use larder_text::message::Role;
+
+use crate::message::Role;
 
 /// How a message relates to those before it. `C` is the caller's representation of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CallLink<C> {
+pub struct CallLink<C> {
     /// The index of the first message of its group. A group is dropped as a unit.
     pub group: usize,
     /// No call is waiting for a result after this message.
@@ -19,7 +20,7 @@ pub(super) struct CallLink<C> {
 
 /// Links the messages of one conversation in order. A step of the model (its consecutive messages and their results)
 /// forms one group.
-pub(super) struct Linker<'a, C> {
+pub struct Linker<'a, C> {
     /// Calls waiting for a result: the index of their message, its group, and the call.
     open: HashMap<&'a str, (usize, usize, C)>,
     /// The first message of the model's latest step.
