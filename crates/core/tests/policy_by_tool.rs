@@ -196,14 +196,14 @@ fn a_reference_says_which_of_several_alike_calls_it_means() {
     let calls = [
         (test, listing(1, 12)),
         (test, listing(2, 12)),
-        ("read_file {\"path\": \"once.txt\"}", listing(3, 12)),
+        (r#"shell {"command": ["bash", "-lc", "cat once.txt"], "workdir": "/repo"}"#, listing(3, 12)),
         (test, "short".to_owned()),
         (test, format!("again\n{}{}", listing(2, 12), listing(3, 12))),
     ];
     let decided =
         decide(&calls, &policy(PolicySettings::default(), 200_000), CacheWrites::Usual, &Memo::default());
     let text = made(&decided, 4).unwrap();
-    for words in ["L1-12 of result 2 of \"cd lib && pytest -q\"", "L1-12 of \"once.txt\""] {
+    for words in ["L1-12 of result 2 of \"cd lib && pytest -q\"", "L1-12 of \"…ash -lc cat once.txt\""] {
         assert!(text.contains(words), "{text}");
     }
 }

@@ -252,7 +252,7 @@ impl WindowBuilder<'_> {
                 let name = result.and_then(|result| result.name.as_deref());
                 let rehydrated = name.is_some_and(|name| request.reads_back(name));
                 let is_error = result.is_some_and(|result| result.error);
-                let summarizable = result.is_some_and(|result| result.summarizable);
+                let summarizable = result.is_some_and(|result| result.summarizable) && !item.interleaved;
                 // A tool whose call the provider holds may have opted out.
                 let is_unknown = request.history_elsewhere && name.is_none();
                 let spared = reader == PointerReader::Nobody || is_unknown;

@@ -4,6 +4,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use serde_json::Value;
+
 use super::items::LinkedItem;
 use larder_condense::{Repeat, SeenText};
 use larder_text::message::Role;
@@ -172,8 +174,10 @@ fn reference((first, last): (usize, usize), of: &str, replaced: &str) -> Option<
     if last + 1 < first + FEWEST_LINES {
         return None;
     }
-    let line = replaced.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let reference = format!("[… above: L{first}-{last} of {of}, \"{}\"]", beginning(line));
+    let mut said = replaced.lines().map(str::trim).filter(|line| !line.is_empty());
+    let begins = beginning(said.next().unwrap_or_default());
+    let ends = said.next_back().map(|line| format!(" to \"{}\"", beginning(line))).unwrap_or_default();
+    let reference = format!("[… above: L{first}-{last} of {of}, \"{begins}\"{ends}]");
     (reference.len() * SHORTER.1 <= replaced.len() * SHORTER.0).then_some(reference)
 }
 
@@ -182,12 +186,21 @@ fn call_of(entry: &LinkedItem<'_>) -> String {
     let Some(answered) = entry.answers else { return entry.item.role.as_str().to_owned() };
     let arguments = answered.call.arguments.as_ref();
     let asked = match serde_json::from_str(arguments) {
-        Ok(serde_json::Value::Object(fields)) => {
-            fields.values().find_map(|value| Some(value.as_str()?.trim().to_owned()))
-        }
+        Ok(Value::Object(fields)) => fields.values().find_map(words),
         _ => Some(arguments.trim().to_owned()),
     };
     asked.filter(|asked| !asked.is_empty()).unwrap_or_else(|| answered.call.name.to_string())
+}
+
+/// An argument of text, or of a list of words such as `["bash", "-lc", …]`.
+fn words(argument: &Value) -> Option<String> {
+    match argument {
+        Value::String(text) => Some(text.trim().to_owned()),
+        Value::Array(words) => {
+            Some(words.iter().map(Value::as_str).collect::<Option<Vec<_>>>()?.join(" ").trim().to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// The beginning of a line, without what would end the quotation.
@@ -234,8 +247,8 @@ mod tests {
         let text = format!("first run\n{}second run\n{}and {}", lines(0..9), lines(2..8), lines(2..8));
         let found = within(&text).unwrap();
         let expected = format!(
-            "first run\n{}second run\n[… above: L4-9 of this result, \"line 2 of the re…\"]\nand {}[… above: L5-9 of this \
-             result, \"line 3 of the re…\"]\n",
+            "first run\n{}second run\n[… above: L4-9 of this result, \"line 2 of the re…\" to \"line 7 of the re…\"]\nand \
+             {}[… above: L5-9 of this result, \"line 3 of the re…\" to \"line 7 of the re…\"]\n",
             lines(0..9),
             lines(2..3)
         );

@@ -301,3 +301,26 @@ async fn text_that_the_provider_may_remove_is_not_referred_to() {
     assert!(left_alone(&records[1]).contains("(truncation)"));
     assert!(left_alone(&records[2]).contains("(context_management)"));
 }
+
+#[tokio::test]
+async fn texts_with_a_picture_between_them_stay_where_they_are() {
+    let gateway = Gateway::with(StubServer::responding(|_| spoken("r", "ok")).await, "").await;
+    let picture = json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="});
+    let text = |text: &str| json!({"type": "input_text", "text": text});
+    let call =
+        |id: &str| json!({"type": "function_call", "call_id": id, "name": "read_log", "arguments": "{}"});
+    let called =
+        |id: &str, output: Value| json!({"type": "function_call_output", "call_id": id, "output": output});
+    let log = long_log();
+    let between = json!([text(&log), picture, text("after the change:"), picture, text("end")]);
+    let below = json!([text(&log), text("before and after the change:"), picture, picture]);
+    let input = json!([{"role": "user", "content": "go"}, call("a"), called("a", between.clone()), call("b"),
+        called("b", below.clone())]);
+    ask(&gateway, &json!({"model": "mini", "input": input})).await;
+    let sent = gateway.last_sent();
+    assert_eq!(sent["input"][2]["output"], between);
+    assert_ne!(sent["input"][4]["output"], below, "whose texts are next to each other");
+    let (records, _) = gateway.stop().await;
+    let left = left_alone(&records[0]);
+    assert!(left.contains("1 tool result: something else, such as a picture, stands between"), "{left}");
+}

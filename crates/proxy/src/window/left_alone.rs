@@ -44,26 +44,28 @@ pub fn list(
     }
     let results: Vec<_> =
         request.items.iter().zip(items).filter(|(item, _)| item.role() == Role::Tool).collect();
-    let mut count = |why: &str, is_kept: &dyn Fn(&ConversationItem<'_>, Option<&str>) -> bool| {
-        let name = |item: &&(&crate::wire::Item<'_>, &ConversationItem<'_>)| {
-            let name = item.0.result.as_ref().and_then(|result| result.name.as_deref());
-            is_kept(item.1, name)
-        };
-        let kept = results.iter().filter(name).count();
+    let mut count = |why: &str, is_kept: &dyn Fn(&crate::wire::Item<'_>, &ConversationItem<'_>) -> bool| {
+        let kept = results.iter().filter(|(wire, item)| is_kept(wire, item)).count();
         if kept > 0 {
             let what = counted(kept as u64, "tool result");
             note(what, why.to_owned());
         }
     };
-    count("the model or the client read them back", &|item, _| item.rehydrated);
-    count("the request says summarizable: false", &|item, _| !item.summarizable && !item.rehydrated);
-    count("their tools opt out (policy.opt_out_tools)", &|item, name| {
+    count("the model or the client read them back", &|_, item| item.rehydrated);
+    count("the request says summarizable: false", &|wire, item| {
+        !item.rehydrated && wire.result.as_ref().is_some_and(|result| !result.summarizable)
+    });
+    count("something else, such as a picture, stands between their texts", &|wire, item| {
+        !item.rehydrated && wire.interleaved
+    });
+    count("their tools opt out (policy.opt_out_tools)", &|wire, item| {
+        let name = wire.result.as_ref().and_then(|result| result.name.as_deref());
         item.summarizable && !item.rehydrated && name.is_some_and(|name| builder.policy.opts_out(name))
     });
     if reader != PointerReader::Nobody {
         let why = "the provider holds their calls, so their tools may have opted out; they are shortened only where \
                    the prompt would not fit";
-        count(why, &|item, _| item.spared);
+        count(why, &|_, item| item.spared);
     }
     all
 }

@@ -92,6 +92,10 @@ pub struct Item<'b> {
     pub result: Option<ResultItem<'b>>,
     /// Parts that are never changed but count.
     pub opaque: Vec<Opaque<'b>>,
+    /// Something else, such as a picture, stands between its texts, which can therefore not become one.
+    pub interleaved: bool,
+    /// How much that is no text stands before its last text.
+    before_text: usize,
     /// It has a breakpoint of the provider's cache.
     pub cache_control: bool,
     /// The value with its texts.
@@ -444,7 +448,7 @@ impl<'b> Item<'b> {
         let is_text =
             kind.is_some_and(|kind| ["text", "input_text", "output_text"].iter().any(|k| kind.is(k)));
         match text.and_then(Text::new).filter(|_| is_text) {
-            Some(text) => self.texts.push(Text { part: Some((part.id(), marked)), ..text }),
+            Some(text) => self.add_text(Text { part: Some((part.id(), marked)), ..text }),
             None => self.push_opaque(part),
         }
         Ok(())
@@ -463,8 +467,16 @@ impl<'b> Item<'b> {
     /// Adds the text of a part; returns whether it is one.
     pub(super) fn push_text(&mut self, text: Option<Value<'_, 'b>>, part: Value<'_, 'b>) -> bool {
         let text = text.and_then(Text::new);
-        self.texts.extend(text.map(|text| Text { part: Some((part.id(), false)), ..text }));
+        if let Some(text) = text {
+            self.add_text(Text { part: Some((part.id(), false)), ..text });
+        }
         text.is_some()
+    }
+
+    fn add_text(&mut self, text: Text<'b>) {
+        self.interleaved |= !self.texts.is_empty() && self.opaque.len() > self.before_text;
+        self.before_text = self.opaque.len();
+        self.texts.push(text);
     }
 }
 
