@@ -6,7 +6,8 @@
     fields.py docs              # writes docs/reference/fields.md
 
 fields.json is the table: which kinds of objects a request may have, the fields of each, and the rule by which the
-gateway counts and treats it. check also fails where the page is not what the table gives.
+gateway counts and treats it. check also fails where the page is not what the table gives, and where a field is said to be
+condensed although it holds only objects that never are.
 """
 import collections
 import json
@@ -25,7 +26,7 @@ LIKE_HOLDER = {"with its holder", "passed"}
 INTRODUCTION = """\
 # Fields
 
-What the gateway does with each field that the types of OpenAI's and Anthropic's Python clients have, of the versions in `tests/clients/requirements.txt`. The table is `tests/clients/fields.json`; `tests/clients/fields.py check`, which CI runs, fails on a field or kind that the clients have and the table lacks, and on a page that differs from the table.
+What the gateway does with each field that the types of OpenAI's and Anthropic's Python clients have, of the versions in `tests/clients/requirements.txt`. The table is `tests/clients/fields.json`; `tests/clients/fields.py check`, which CI runs, fails on a field or kind that the clients have and the table lacks, on a field under `result` that holds only objects under other rules, and on a page that differs from the table.
 
 Whatever is not named as changed is sent byte for byte, in its place and spelling, and so is every field that neither the clients nor the table know; what the gateway does not recognise within a message is counted as its JSON text. Headers pass both ways, except those of the connection and, where Larder holds the provider's key, the client's key. Responses over a WebSocket are not served: the status 426 sends clients to HTTP. A place is written as the member that holds the object, behind the kind of object that this is a member of; objects of a kind that occurs in several places are listed at the first. Objects within the listed ones go with what holds them; `fields.json` lists them too.
 """
@@ -151,6 +152,29 @@ def walk(kinds):
     return found
 
 
+def contradictions(table, heading, kinds):
+    """Fields that the table says are condensed although they hold only objects that it says never are."""
+    known, seen = rows(table, heading), set()
+    queue = collections.deque(kind for root in kinds for kind in members(root))
+    while queue:
+        kind = queue.popleft()
+        if not is_object(kind) or kind in seen:
+            continue
+        seen.add(kind)
+        for field, hint in fields(kind).items():
+            held = [inner for inner in members(hint) if inner is not type(None)]
+            queue.extend(held)
+            if not held or not all(is_object(inner) for inner in held):
+                continue
+            within = [known.get((f"{name(kind)}.{field}", name(inner))) for inner in held]
+            if None in within:
+                continue
+            for row in (row for row in known.values() if row[1] == name(kind) and field in row[2]):
+                rule = (row[4] if len(row) > 4 else {}).get(field, row[3])
+                if rule == "result" and not {"result", "breakpoint", *LIKE_HOLDER} & {inner[3] for inner in within}:
+                    yield f"{heading}: {row[0] or 'the body'} {row[1]}: {field} is a result, and all that it holds is none"
+
+
 def read():
     return json.loads(TABLE.read_text(encoding="utf-8"))
 
@@ -170,6 +194,7 @@ def problems(table):
                 yield f"{where}: fields that the table lacks: {', '.join(missing)}"
             elif gone := sorted(set(known[place, kind][2]) - names):
                 yield f"{where}: fields that the clients no longer have: {', '.join(gone)}"
+        yield from sorted(set(contradictions(table, heading, kinds)))
         for place, kind in sorted(known.keys() - there.keys()):
             yield f"{heading}: {place or 'the body'} {kind}: the clients no longer have it"
         for row in known.values():

@@ -45,6 +45,31 @@ fn budgets_say_what_they_come_from() {
 }
 
 #[test]
+fn a_limit_of_the_prompt_is_named_where_it_limits() {
+    let shop = Shop::with_models([]);
+    let limit = "input_limit = 5000\n";
+    shop.configure(limit, "");
+    let (tokens, sources): (Vec<_>, Vec<_>) = figures(&shop).into_iter().unzip();
+    assert_eq!(tokens, [8_000, 1_000, 250, 4_750, 3_800]);
+    assert_eq!(
+        (sources[2].as_str(), sources[3].as_str()),
+        ("5% of the input limit", "the input limit less the floor")
+    );
+    assert_eq!(shop.json(&["policy", "--model", "stub"])[0]["input_limit"]["tokens"], 5_000);
+    assert!(
+        shop.ok(&["policy", "--format", "text"])
+            .out
+            .contains("  input limit            5000  the model table")
+    );
+    for (tokens, lowers) in [(4_000, true), (6_000, false)] {
+        shop.configure(limit, &format!("[policy]\nprompt_budget_override = {tokens}\n"));
+        let budget = figures(&shop).swap_remove(3);
+        assert_eq!(budget.0, tokens.min(4_750));
+        assert_eq!(budget.1.starts_with("policy.prompt_budget_override"), lowers, "{}", budget.1);
+    }
+}
+
+#[test]
 fn the_cap_of_a_tool_that_has_opted_out_is_said_to_have_no_effect() {
     let shop = Shop::with_models([]);
     let caps = "tool_caps = { shell = 900, read_log = 900, \"read_*\" = 900 }\n";

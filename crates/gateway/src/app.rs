@@ -76,8 +76,8 @@ pub struct Snapshot {
     /// What turns may call.
     tools: TurnTools,
     revised: BoundedCache<u64, Arc<RevisedSettings>>,
-    /// Routes by endpoint, requested model and revision.
-    found: BoundedCache<(Endpoint, String, u64), Arc<Route>>,
+    /// Routes by endpoint, requested model, revision and whether long context is asked for.
+    found: BoundedCache<(Endpoint, String, u64, bool), Arc<Route>>,
 }
 
 impl Snapshot {
@@ -130,7 +130,8 @@ impl Snapshot {
         Ok(revised)
     }
 
-    /// The route of a request for `model`, with prompts fitted as a revision of learned values has it.
+    /// The route of a request for `model`, with prompts fitted as a revision of learned values has it, in the model's longest
+    /// window if the request [asks for it](crate::model_route::asks_for_long_context).
     ///
     /// # Errors
     /// If no model with that name supports the request's dialect.
@@ -139,12 +140,14 @@ impl Snapshot {
         endpoint: Endpoint,
         model: &str,
         revised: &RevisedSettings,
+        is_long: bool,
     ) -> Result<Arc<Route>, RequestError> {
-        let key = (endpoint, model.to_owned(), revised.number);
+        let key = (endpoint, model.to_owned(), revised.number, is_long);
         if let Some(route) = self.found.get(&key) {
             return Ok(route);
         }
-        let route = Arc::new(self.routes.find(endpoint, model, self.shared())?.revised(revised));
+        let route = self.routes.find(endpoint, model, self.shared())?.revised(revised);
+        let route = Arc::new(if is_long { route.with_long_context() } else { route });
         if model.len() <= MAX_ROUTE_NAME {
             self.found.insert(key, Arc::clone(&route));
         }

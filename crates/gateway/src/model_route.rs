@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
 use larder_core::policy::{ContextBudgetPolicy, ModelProfile, PolicySettings, UNKNOWN_WINDOW};
 use larder_engine::Engine;
 use larder_engine::config::Config;
@@ -15,10 +16,20 @@ use larder_models::table::{ModelSpec, Provider};
 use larder_models::upstream::{Upstream, UpstreamTarget};
 use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
 use larder_proxy::wire::ApiDialect;
+use larder_text::model_id::ModelId;
 use larder_text::tokens::{Counter, Label};
 
 use crate::error::RequestError;
 use crate::revisions::RevisedSettings;
+
+/// The header in which clients ask Anthropic for features that are not general, as a list.
+const BETA: &str = "anthropic-beta";
+/// How the feature is called that lengthens a window to [`LONG_CONTEXT`]; a date follows.
+const LONG_CONTEXT_BETA: &str = "context-1m";
+/// The window of a Claude model with this feature, in tokens.
+const LONG_CONTEXT: usize = 1_000_000;
+/// The shortest window of a Claude model that has this feature.
+const LEAST_LENGTHENED: usize = 200_000;
 
 /// A placeholder address for servers that nothing is sent to.
 const NOWHERE: &str = "http://localhost";
@@ -36,6 +47,8 @@ pub struct Route {
     pub counter: Counter,
     /// The policy for its prompts.
     pub policy: ContextBudgetPolicy,
+    /// The policy for those of requests that ask for [long context](asks_for_long_context), where the model has it.
+    pub long_context: Option<ContextBudgetPolicy>,
     /// Its prices, if known.
     pub prices: Option<Prices>,
     /// Whether the request must name the model otherwise than it does: by [`AnsweredBy::id`].
@@ -59,7 +72,9 @@ impl Route {
     /// The route, with prompts counted and fitted as a revision of learned values has it.
     #[must_use]
     pub fn revised(&self, revised: &RevisedSettings) -> Self {
-        let policy = self.policy.revised(&revised.policy, revised.window(&self.model.id));
+        let window = revised.window(&self.model.id);
+        let policy = self.policy.revised(&revised.policy, window);
+        let long_context = self.long_context.as_ref().map(|policy| policy.revised(&revised.policy, window));
         let estimate = Some(&self.counter).filter(|counter| counter.label() == Label::Estimated);
         let correction = estimate.map(|estimate| Correction {
             counter: estimate.clone(),
@@ -69,7 +84,13 @@ impl Route {
             Some(correction) => self.counter.corrected(correction.factor),
             None => self.counter.clone(),
         };
-        Self { policy, counter, correction, ..self.clone() }
+        Self { policy, long_context, counter, correction, ..self.clone() }
+    }
+
+    /// The route of a request that asks for long context.
+    #[must_use]
+    pub fn with_long_context(self) -> Self {
+        Self { policy: self.long_context.clone().unwrap_or(self.policy), ..self }
     }
 }
 
@@ -94,6 +115,8 @@ struct TableModel {
     target: Result<Arc<UpstreamTarget>, String>,
     /// The policy for its prompts.
     policy: ContextBudgetPolicy,
+    /// The policy for those of requests that ask for long context.
+    long_context: Option<ContextBudgetPolicy>,
 }
 
 impl Routes {
@@ -142,8 +165,11 @@ impl Routes {
         for (name, spec) in engine.models.table().models() {
             let target = settle(spec.provider, engine.models.target(name));
             let target = target.map(Arc::new).map_err(|error| error.to_string());
-            let policy = policy_of(&settings, spec, engine.models.table().catalogue());
-            models.insert(name.to_owned(), TableModel { spec: spec.clone(), target, policy });
+            let profile = profile_of(spec, engine.models.table().catalogue());
+            let policy = ContextBudgetPolicy::from_settings(&settings, &profile);
+            let may_grow = !spec.states_window && spec.provider == Provider::Anthropic;
+            let long_context = may_grow.then(|| long_context(&settings, &spec.id, profile)).flatten();
+            models.insert(name.to_owned(), TableModel { spec: spec.clone(), target, policy, long_context });
             ids.entry(spec.id.clone()).or_default().push(name.to_owned());
         }
         let mut others = Vec::new();
@@ -239,7 +265,7 @@ impl Routes {
         asked: &str,
         engine: &Engine,
     ) -> Route {
-        let TableModel { spec, policy, .. } = known;
+        let TableModel { spec, policy, long_context, .. } = known;
         Route {
             model: AnsweredBy {
                 name: name.to_owned(),
@@ -251,6 +277,7 @@ impl Routes {
             target,
             counter: engine.counter(spec),
             policy: policy.clone(),
+            long_context: long_context.clone(),
             prices: spec.prices.clone(),
             rename: asked != spec.id,
             learns: false,
@@ -271,6 +298,8 @@ impl Routes {
             max_output: max_output.or(Some(self.max_output)),
             cache: cache(prices.as_ref(), entry.as_ref()),
         };
+        let may_grow = target.provider() == Provider::Anthropic
+            && entry.as_ref().is_none_or(|entry| !entry.states_window);
         Route {
             model: AnsweredBy {
                 name: cut_name(model),
@@ -282,6 +311,7 @@ impl Routes {
             target,
             counter: engine.counter_of_id(model),
             policy: ContextBudgetPolicy::from_settings(&self.settings, &profile),
+            long_context: may_grow.then(|| long_context(&self.settings, model, profile)).flatten(),
             prices,
             rename: false,
             learns: limits.is_none(),
@@ -290,16 +320,29 @@ impl Routes {
     }
 }
 
-/// The policy for a model in the table.
-fn policy_of(settings: &PolicySettings, spec: &ModelSpec, catalogue: &Catalogue) -> ContextBudgetPolicy {
+/// The limits and prices of a model in the table.
+fn profile_of(spec: &ModelSpec, catalogue: &Catalogue) -> ModelProfile {
     let entry = spec.provider.is_remote().then(|| catalogue.find(&spec.id)).flatten();
-    let profile = ModelProfile {
+    ModelProfile {
         window: spec.window,
         input_limit: spec.input_limit,
         max_output: usize::try_from(spec.max_output).ok(),
         cache: cache(spec.prices.as_ref(), entry.as_ref()),
-    };
-    ContextBudgetPolicy::from_settings(settings, &profile)
+    }
+}
+
+/// Whether a request asks for the longest window of its model: `context-1m-2025-08-07` among the features in its headers.
+pub fn asks_for_long_context(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(BETA).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).any(|feature| feature.trim().starts_with(LONG_CONTEXT_BETA))
+}
+
+/// The policy for a Claude model with long context; `None` for all other models.
+fn long_context(settings: &PolicySettings, id: &str, profile: ModelProfile) -> Option<ContextBudgetPolicy> {
+    let is_claude = ModelId::parse(id).key.starts_with("claude-");
+    let is_lengthened = is_claude && (LEAST_LENGTHENED..LONG_CONTEXT).contains(&profile.window);
+    let profile = ModelProfile { window: LONG_CONTEXT, input_limit: None, ..profile };
+    is_lengthened.then(|| ContextBudgetPolicy::from_settings(settings, &profile))
 }
 
 /// What the provider's cache costs, at these prices.

@@ -57,6 +57,21 @@ fn behind_a_prefix_the_version_that_is_asked_for_is_found() {
 }
 
 #[test]
+fn an_arn_of_bedrocks_has_the_facts_of_its_last_segment() {
+    for (arn, id) in [
+        ("us-east-1:123:inference-profile", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+        ("us-east-1::foundation-model", "anthropic.claude-sonnet-4-5-20250929-v1:0"),
+        ("us-west-2::foundation-model", "amazon.nova-pro-v1:0"),
+    ] {
+        let (entry, own) = (found(&format!("arn:aws:bedrock:{arn}/{id}")), found(id));
+        assert_eq!((entry.matched.id.as_str(), &entry.row), (id, &own.row), "{arn}");
+        assert!(!entry.row.prices.is_empty(), "{arn}");
+    }
+    let profile = "arn:aws:bedrock:us-east-1:123:application-inference-profile/a1b2c3d4e5f6";
+    assert_eq!(Catalogue::built_in().find(profile), None);
+}
+
+#[test]
 fn makers_limits_are_what_they_publish() {
     use LimitRule::{Separate, Shared};
     for (id, rule, window, input, output) in [

@@ -6,9 +6,11 @@ use serde_json::Value;
 /// How refusals begin, and the words directly before the number of tokens that the model takes, in lower case. A message
 /// must begin in one of these ways: refusals may quote what the client wrote. Sources: the servers' code, or replies quoted
 /// in reports of their users.
-const SPELLINGS: [(&str, &str); 16] = [
+const SPELLINGS: [(&str, &str); 21] = [
     // OpenAI, Azure, DeepSeek, Groq, vLLM, LM Studio
     ("this model's maximum context length is", "maximum context length is"),
+    // OpenAI, of the prompt alone
+    ("input tokens exceed the configured limit of", "configured limit of"),
     // OpenRouter
     ("this endpoint's maximum context length is", "maximum context length is"),
     // xAI
@@ -20,6 +22,12 @@ const SPELLINGS: [(&str, &str); 16] = [
     ("the input token count", "maximum number of tokens allowed"),
     // Mistral
     ("prompt contains", "too large for model with"),
+    // Kimi
+    ("your request exceeded model token limit:", "model token limit:"),
+    ("invalid request: your request exceeded model token limit:", "model token limit:"),
+    // DashScope (Qwen)
+    ("range of input length should be [1,", "[1,"),
+    ("<400> internalerror.algo.invalidparameter: range of input length should be [1,", "[1,"),
     // llama.cpp
     ("request (", "exceeds the available context size ("),
     // vLLM
@@ -90,6 +98,17 @@ mod tests {
             (
                 200_000,
                 "This endpoint's maximum context length is 200000 tokens. However, you requested about 210000 tokens (209000 of text input, 1000 in the output).",
+            ),
+            (
+                272_000,
+                "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 289650 tokens. Please reduce the length of the messages.",
+            ),
+            (131_072, "Your request exceeded model token limit: 131072"),
+            (262_144, "Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)"),
+            (98_304, "Range of input length should be [1, 98304]"),
+            (
+                983_616,
+                "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 983616]",
             ),
             (131_072, "This model's maximum prompt length is 131072 but the request contains 150000 tokens."),
             (200_000, "prompt is too long: 215000 tokens > 200000 maximum"),
@@ -173,6 +192,14 @@ mod tests {
             "This model's maximum context length is 0 tokens",
             "This model's maximum context length is 99999999999999999999999 tokens",
             "prompt is too long: 215000 tokens",
+            "Input tokens exceed the configured limit. Your messages resulted in 289650 tokens.",
+            "Output tokens exceed the configured limit of 4096 tokens.",
+            "Invalid request: Your request exceeded model token limit (requested: 269030)",
+            "Your request exceeded model request limit: 60",
+            "Range of max_tokens should be [1, 8192]",
+            "Range of input length should be [0, 1]",
+            "Range of input length should be [1, many]",
+            "Invalid request: 'Range of input length should be [1, 300]'",
         ] {
             assert_eq!(context_limit(&json!({"error": {"message": message}}).to_string()), None, "{message}");
         }

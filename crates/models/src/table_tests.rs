@@ -180,6 +180,14 @@ fn names_and_numbers_must_fit_together() {
         (model("layer", "").replace("id = \"x\"\n", ""), "if this is not a model"),
         (embed.replace("dimensions = 4\n", ""), "lacks `dimensions`"),
         (
+            "[models.a]\nprovider = \"openai\"\nid = \"gpt-5.2\"\nwindow = 50000".to_owned(),
+            "[models.a] needs `max_output`: the catalogue's, 128000, leaves no prompt in its window of 50000",
+        ),
+        (
+            "[models.a]\nprovider = \"openai\"\nid = \"gpt-5.2\"\nwindow = 50000".to_owned(),
+            "state a `max_output` of less than 50000, or leave out `window`",
+        ),
+        (
             "[models.a]\nprovider = \"openai\"\nid = \"gpt-4.1-mni\"".to_owned(),
             "the catalogue has no \"gpt-4.1-mni\"; did you mean \"gpt-4.1-mini\"?",
         ),

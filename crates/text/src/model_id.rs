@@ -1,6 +1,8 @@
 //! Model ids, reduced to what names the model: without the reseller in front of it, its region, its date or the
 //! spelling that one of them prefers. Knows spellings; knows no model's facts.
 
+/// Who serves models with Bedrock's ids.
+const BEDROCK: &str = "bedrock";
 /// Regions in front of Bedrock's ids, as in `us.anthropic.claude-…`.
 const REGIONS: [&str; 12] =
     ["us.", "us-gov.", "eu.", "apac.", "au.", "jp.", "ca.", "sa.", "me.", "in.", "uk.", "global."];
@@ -33,7 +35,8 @@ const VARIANTS: [&str; 8] = ["free", "beta", "nitro", "floor", "online", "extend
 /// A model id, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelId {
-    /// Who serves it, as the id says: the part before the first slash, `bedrock` for Bedrock's dotted ids, or nothing.
+    /// Who serves it, as the id says: the part before the first slash, `bedrock` for Bedrock's dotted ids and ARNs, or
+    /// nothing.
     pub reseller: String,
     /// The model and its version in one spelling: `claude-sonnet-4-5` for `us.anthropic.claude-4.5-sonnet@20250929`.
     /// Ids with the same key name the same generation of the same model.
@@ -56,7 +59,7 @@ impl ModelId {
             parsed.steps.push("fine-tuning prefix");
         }
         if let Some((reseller, _)) = name.split_once('/') {
-            parsed.reseller = reseller.to_owned();
+            parsed.reseller = if is_bedrock_arn(reseller) { BEDROCK } else { reseller }.to_owned();
             parsed.steps.push("provider prefix");
             name = name.rsplit('/').next().unwrap_or(name);
         }
@@ -91,7 +94,7 @@ impl ModelId {
         if let Some((rest, kept)) = maker {
             self.steps.push(if region.is_some() { "region and maker" } else { "maker" });
             if self.reseller.is_empty() {
-                "bedrock".clone_into(&mut self.reseller);
+                BEDROCK.clone_into(&mut self.reseller);
             }
             return format!("{kept}{rest}");
         }
@@ -104,7 +107,7 @@ impl ModelId {
 
     /// Removes what follows a colon or an at sign; whether a Bedrock revision such as `-v1:0` may precede it.
     fn suffix(&mut self, name: &mut &str) -> bool {
-        let mut revision = self.reseller == "bedrock" || self.steps.contains(&"maker");
+        let mut revision = self.reseller == BEDROCK || self.steps.contains(&"maker");
         if let Some((rest, suffix)) = name.rsplit_once(':') {
             let provisioned = suffix.trim_end_matches('k');
             if VARIANTS.contains(&suffix) {
@@ -125,6 +128,14 @@ impl ModelId {
         }
         revision
     }
+}
+
+/// Whether the part of an id before the first slash is that of an ARN of Bedrock's, in any partition of AWS:
+/// `arn:aws:bedrock:us-east-1:123456789012:inference-profile`.
+fn is_bedrock_arn(before_slash: &str) -> bool {
+    let mut parts = before_slash.split(':');
+    let is_aws = parts.next() == Some("arn") && parts.next().is_some_and(|part| part.starts_with("aws"));
+    is_aws && parts.next() == Some(BEDROCK)
 }
 
 /// `…-v1` without its end, where what remains still names a version.
@@ -228,6 +239,28 @@ mod tests {
             for id in ids {
                 assert_eq!(ModelId::parse(id).key, key, "{id}");
             }
+        }
+    }
+
+    #[test]
+    fn an_arn_of_bedrocks_names_a_model_that_bedrock_serves() {
+        for (id, reseller) in [
+            (
+                "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+                "bedrock",
+            ),
+            (
+                "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0",
+                "bedrock",
+            ),
+            ("arn:aws-us-gov:bedrock:us-gov-west-1::foundation-model/anthropic.claude-v2:1", "bedrock"),
+            (
+                "arn:aws:sagemaker:us-east-1:1:endpoint/anthropic.claude-v2:1",
+                "arn:aws:sagemaker:us-east-1:1:endpoint",
+            ),
+            ("openrouter/anthropic/claude-sonnet-4.5", "openrouter"),
+        ] {
+            assert_eq!(ModelId::parse(id).reseller, reseller, "{id}");
         }
     }
 

@@ -34,6 +34,9 @@ struct Budget {
     name: String,
     id: String,
     window: Figure,
+    /// Where the prompt has a limit of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_limit: Option<Figure>,
     response_reserve: Figure,
     emergency_floor: Figure,
     prompt_budget: Figure,
@@ -55,10 +58,15 @@ pub fn run(context: &CommandContext, args: &PolicyArgs) -> Result<ExitCode, CliE
 
 fn show(context: &CommandContext, only: Option<&str>) -> Result<ExitCode, CliError> {
     let (config, _) = context.learned()?;
-    let all = inspect::budgets(&config, &context.engine_to_read()?).map_err(CliError::Fixable)?;
+    let engine = context.engine_to_read()?;
+    let all = inspect::budgets(&config, &engine).map_err(CliError::Fixable)?;
+    let input_limit = |name: &str| engine.models.table().model(name)?.input_limit;
     let wanted = |model: &ModelBudget| only.is_none_or(|only| only == model.name || only == model.id);
-    let shown: Vec<Budget> =
-        all.iter().filter(|model| wanted(model)).map(|model| explained(&config, model)).collect();
+    let shown: Vec<Budget> = all
+        .iter()
+        .filter(|model| wanted(model))
+        .map(|model| explained(&config, model, input_limit(&model.name)))
+        .collect();
     if let Some(only) = only.filter(|_| shown.is_empty()) {
         let names: Vec<&str> = all.iter().map(|model| model.name.as_str()).collect();
         return Err(CliError::Fixable(format!(
@@ -70,17 +78,27 @@ fn show(context: &CommandContext, only: Option<&str>) -> Result<ExitCode, CliErr
         output::json(&shown)?;
         return Ok(ExitCode::SUCCESS);
     }
-    for Budget { name, id, window, response_reserve, emergency_floor, prompt_budget, trace_threshold } in
-        &shown
+    for Budget {
+        name,
+        id,
+        window,
+        input_limit,
+        response_reserve,
+        emergency_floor,
+        prompt_budget,
+        trace_threshold,
+    } in &shown
     {
         output::text(&if name == id { name.clone() } else { format!("{name} ({id})") })?;
         for (what, figure) in [
-            ("window", window),
-            ("response reserve", response_reserve),
-            ("emergency floor", emergency_floor),
-            ("prompt budget", prompt_budget),
-            ("trace threshold", trace_threshold),
+            ("window", Some(window)),
+            ("input limit", input_limit.as_ref()),
+            ("response reserve", Some(response_reserve)),
+            ("emergency floor", Some(emergency_floor)),
+            ("prompt budget", Some(prompt_budget)),
+            ("trace threshold", Some(trace_threshold)),
         ] {
+            let Some(figure) = figure else { continue };
             output::line(&format!("  {what:<17} {:>9}  {}", figure.tokens, figure.source))?;
         }
     }
@@ -88,7 +106,7 @@ fn show(context: &CommandContext, only: Option<&str>) -> Result<ExitCode, CliErr
 }
 
 /// Each figure with its setting, or the rule that applies without one.
-fn explained(config: &Config, model: &ModelBudget) -> Budget {
+fn explained(config: &Config, model: &ModelBudget, input_limit: Option<usize>) -> Budget {
     let settings: PolicySettings = config.context_policy();
     let all = config.settings();
     let from = |key: &str| {
@@ -96,24 +114,31 @@ fn explained(config: &Config, model: &ModelBudget) -> Budget {
         format!("{key} ({})", origin.unwrap_or_default())
     };
     let of = |set: bool, key: &str, rule: &str| if set { from(key) } else { rule.to_owned() };
-    let left = model.window.saturating_sub(model.reserve).saturating_sub(model.floor);
+    let (share, left) = match input_limit {
+        Some(_) => ("5% of the input limit", "the input limit less the floor"),
+        None => ("5% of the window", "the window less reserve and floor"),
+    };
+    let lowered = settings.prompt_budget_override.and_then(|tokens| u64::try_from(tokens).ok());
     let reserved = u64::try_from(settings.response_reserve).is_ok_and(|reserve| reserve == model.reserve);
     let figure = |tokens, source| Figure { tokens, source };
     Budget {
         name: model.name.clone(),
         id: model.id.clone(),
         window: figure(model.window, "the model table".to_owned()),
+        input_limit: input_limit
+            .and_then(|tokens| u64::try_from(tokens).ok())
+            .map(|tokens| figure(tokens, "the model table".to_owned())),
         response_reserve: figure(
             model.reserve,
             of(reserved, "policy.response_reserve", "the maximum reply of the model"),
         ),
         emergency_floor: figure(
             model.floor,
-            of(settings.emergency_floor.is_some(), "policy.emergency_floor", "5% of the window"),
+            of(settings.emergency_floor.is_some(), "policy.emergency_floor", share),
         ),
         prompt_budget: figure(
             model.budget,
-            of(model.budget < left, "policy.prompt_budget_override", "the window less reserve and floor"),
+            of(lowered == Some(model.budget), "policy.prompt_budget_override", left),
         ),
         trace_threshold: figure(
             model.trace_threshold,

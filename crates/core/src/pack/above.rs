@@ -14,6 +14,9 @@ use larder_text::message::Role;
 const FEWEST_LINES: usize = 3;
 /// A reference is at most this part of the length of the lines it replaces.
 const SHORTER: (usize, usize) = (2, 3);
+/// A reference quotes the last line, too, if the run has more lines than this: in short runs it would cost what the
+/// reference saves.
+const LONG_RUN: usize = 10;
 /// How many characters of a call a reference shows.
 const CALL_CHARS: usize = 20;
 /// How many characters of a line a reference shows.
@@ -176,7 +179,8 @@ fn reference((first, last): (usize, usize), of: &str, replaced: &str) -> Option<
     }
     let mut said = replaced.lines().map(str::trim).filter(|line| !line.is_empty());
     let begins = beginning(said.next().unwrap_or_default());
-    let ends = said.next_back().map(|line| format!(" to \"{}\"", beginning(line))).unwrap_or_default();
+    let last_line = said.next_back().filter(|_| last - first >= LONG_RUN);
+    let ends = last_line.map(|line| format!(" to \"{}\"", beginning(line))).unwrap_or_default();
     let reference = format!("[… above: L{first}-{last} of {of}, \"{begins}\"{ends}]");
     (reference.len() * SHORTER.1 <= replaced.len() * SHORTER.0).then_some(reference)
 }
@@ -247,14 +251,21 @@ mod tests {
         let text = format!("first run\n{}second run\n{}and {}", lines(0..9), lines(2..8), lines(2..8));
         let found = within(&text).unwrap();
         let expected = format!(
-            "first run\n{}second run\n[… above: L4-9 of this result, \"line 2 of the re…\" to \"line 7 of the re…\"]\nand \
-             {}[… above: L5-9 of this result, \"line 3 of the re…\" to \"line 7 of the re…\"]\n",
+            "first run\n{}second run\n[… above: L4-9 of this result, \"line 2 of the re…\"]\nand {}[… above: L5-9 of this \
+             result, \"line 3 of the re…\"]\n",
             lines(0..9),
             lines(2..3)
         );
         assert_eq!(found, expected, "the numbers are those of the text as sent");
         let end = text.trim_end_matches('\n');
         assert_eq!(within(end).unwrap(), expected.trim_end(), "the last line may lack its break");
+    }
+
+    #[test]
+    fn of_a_long_run_the_last_line_is_quoted_too() {
+        let found = within(&lines(0..20).repeat(2)).unwrap();
+        let reference = "[… above: L1-20 of this result, \"line 0 of the re…\" to \"line 19 of the r…\"]\n";
+        assert_eq!(found, lines(0..20) + reference);
     }
 
     #[test]

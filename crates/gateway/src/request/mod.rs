@@ -9,6 +9,7 @@ mod conversations;
 mod counted;
 mod fields;
 pub mod inspect;
+mod model_list;
 mod packing_ahead;
 mod passthrough;
 mod prepare;
@@ -84,8 +85,8 @@ pub fn router() -> Router<Arc<App>> {
         .route("/v1/chat/completions", get(passthrough::pass))
         .route("/v1/embeddings", post(counted::embeddings))
         .route("/v1/responses/compact", post(counted::compact))
-        .route("/v1/models", get(passthrough::models))
-        .route("/v1/models/{*id}", get(passthrough::model))
+        .route("/v1/models", get(model_list::models))
+        .route("/v1/models/{*id}", get(model_list::model))
         .route("/v1/{*path}", any(passthrough::pass));
     let prefixes = Provider::ALL.into_iter().filter_map(|provider| provider.info().server?.gateway_prefix);
     let router =

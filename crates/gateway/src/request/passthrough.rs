@@ -1,16 +1,15 @@
-//! Lists of models, and unknown routes, which are forwarded unchanged.
+//! Routes that nothing else knows, which are forwarded unchanged.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use bytes::Bytes;
-use larder_conversation::catalog::LoadedType;
 use larder_engine::blocking;
 use larder_models::price::Usd;
 use larder_models::table::Provider;
@@ -18,7 +17,6 @@ use larder_models::upstream::UpstreamTarget;
 use larder_proxy::record::{Endpoint, Outcome, cut_name};
 use larder_proxy::wire::ApiDialect;
 use larder_text::json as spans;
-use serde_json::Value;
 
 use crate::app::{App, Snapshot};
 use crate::auth::Caller;
@@ -27,102 +25,18 @@ use crate::limits::read_body;
 use crate::request::active::ActiveRequest;
 use crate::request::relay::{self, InFlightRequest};
 use crate::request::route_rule::{RouteCharge, RouteRule, RouteState};
-use crate::request::{
-    CONVERSATION, RECIPE, batch_results, dialect, outgoing, patience, recipes, refuse_signed, reply,
-    unit_price,
-};
+use crate::request::{batch_results, dialect, outgoing, patience, refuse_signed, reply, unit_price};
 
-/// Bytes of a list of models.
-const MAX_REPLY_BYTES: usize = 64 << 20;
 /// Maximum bytes of a body that are searched for the name of its model.
 const MAX_NAMING: usize = 64 << 10;
 
-type AppState = State<Arc<App>>;
-
-/// `GET /v1/models`: recipes and the table's models, followed by those of the server for other models; nothing that the
-/// caller could not ask for.
-pub async fn models(
-    State(app): AppState,
-    Extension(caller): Extension<Caller>,
-    request: Request,
-) -> Response {
-    let (parts, _) = request.into_parts();
-    let (current, dialect) = (app.current(), dialect(parts.uri.path(), &parts.headers));
-    let mut listed = listed(&current, dialect).await;
-    if let Some(theirs) = theirs(&current, &parts, dialect.provider()).await {
-        listed.extend(theirs);
-    }
-    // A budget in money admits only models with a price; what recipes call is checked when they are asked.
-    let is_priced = |id: &str| {
-        let route = current.routes.find(Endpoint::Generate(dialect), id, current.shared());
-        id.starts_with(RECIPE)
-            || id.starts_with(CONVERSATION)
-            || route.is_ok_and(|route| route.prices.is_some())
-    };
-    if caller.limits.picos_per_day.is_some() {
-        listed.retain(|entry| entry.get("id").and_then(Value::as_str).is_some_and(is_priced));
-    }
-    axum::Json(dialect.model_list(listed)).into_response()
-}
-
-/// `GET /v1/models/{id}`: one of ours, or the answer of the server for other models.
-pub async fn model(
-    State(app): AppState,
-    Extension(caller): Extension<Caller>,
-    Path(id): Path<String>,
-    request: Request,
-) -> Response {
-    let (current, dialect) = (app.current(), dialect(request.uri().path(), request.headers()));
-    let is_it = |entry: &Value| entry.get("id").and_then(Value::as_str) == Some(&id);
-    match listed(&current, dialect).await.into_iter().find(is_it) {
-        Some(entry) => axum::Json(entry).into_response(),
-        None if current.routes.other(dialect.provider()).is_some() => {
-            pass(State(app), Extension(caller), request).await
-        }
-        None => reply::error(dialect, &RequestError::unknown_model(&id, dialect.provider())),
-    }
-}
-
-/// What clients may name as a model.
-async fn listed(current: &Arc<Snapshot>, dialect: ApiDialect) -> Vec<Value> {
-    let current = Arc::clone(current);
-    // Conversation types are read the first time.
-    let listing = blocking::run(move || list(&current, dialect));
-    listing.await.unwrap_or_default()
-}
-
-fn list(current: &Snapshot, dialect: ApiDialect) -> Vec<Value> {
-    let (engine, table) = (current.shared(), current.shared().models.table());
-    let recipes = &engine.project.check().recipes;
-    let is_answered = |kind: &LoadedType| {
-        let recipe = engine.find(&kind.kind.recipe, None);
-        recipe.is_ok_and(|recipe| table.resolve(recipe.layer, recipe.mode).is_some())
-    };
-    let types = current.types().iter().filter(|kind| is_answered(kind));
-    let types = types.map(|kind| format!("{CONVERSATION}{}", kind.kind.name));
-    let recipes = recipes.iter().filter(|recipe| recipes::can_be_asked(recipe, table));
-    let recipes = recipes.map(|recipe| format!("{RECIPE}{}", recipe.id()));
-    let models = current.routes.models().filter(|(_, spec)| spec.provider == dialect.provider());
-    let names = models.map(|(name, _)| name.to_owned()).chain(recipes).chain(types);
-    names.map(|name| dialect.listed_model(&name)).collect()
-}
-
-/// The models of the server for other models; `None` if there is none, or it does not list them.
-async fn theirs(current: &Snapshot, parts: &Parts, provider: Provider) -> Option<Vec<Value>> {
-    let target = current.routes.other(provider)?;
-    let outgoing = outgoing(&target, parts, Bytes::new());
-    let mut incoming = target.send(&outgoing, patience(&current.gateway)).await.ok()?;
-    let body = incoming.body(MAX_REPLY_BYTES).await.ok().filter(|_| incoming.status.is_success())?;
-    let mut list: Value = serde_json::from_slice(&body).ok()?;
-    match list.get_mut("data").map(Value::take) {
-        Some(Value::Array(models)) => Some(models),
-        _ => None,
-    }
-}
-
 /// Everything else is forwarded, by the one rule of [`RouteRule`]. Reading is free and not recorded, but for the results
 /// of batches.
-pub async fn pass(State(app): AppState, Extension(caller): Extension<Caller>, request: Request) -> Response {
+pub async fn pass(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
     let (current, path) = (app.current(), parts.uri.path());
     let dialect = dialect(path, &parts.headers);

@@ -22,7 +22,7 @@ use larder_text::tokens::Counter;
 use crate::app::Snapshot;
 use crate::caches::SessionMemory;
 use crate::error::RequestError;
-use crate::model_route::{Correction, Route};
+use crate::model_route::{Correction, Route, asks_for_long_context};
 use crate::request::active::ActiveRequest;
 use crate::request::bill::{self, Pricing};
 use crate::request::packing_ahead::PackedAhead;
@@ -118,7 +118,8 @@ pub fn prepare(
     }
     let newest = active.app().store.revisions().newest().map_err(unknown)?;
     let revised = revised(active, current, &session, newest).map_err(unknown)?;
-    let route = current.route(endpoint, &model, &revised)?;
+    let is_long = asks_for_long_context(&head.headers);
+    let route = current.route(endpoint, &model, &revised, is_long)?;
     active.set_route(&route);
     unpriced::note(active, &request, &model)?;
     refuse_signed(&route.target, &head.headers)?;
@@ -126,6 +127,7 @@ pub fn prepare(
     let decider = RequestDecider {
         current,
         model: &model,
+        is_long,
         route,
         revision: revised.number,
         newest,
@@ -164,6 +166,8 @@ struct RequestDecider<'a> {
     current: &'a Snapshot,
     /// The model as the request names it.
     model: &'a str,
+    /// Whether it asks for long context.
+    is_long: bool,
     /// The route as the revision that the conversation uses has it.
     route: Arc<Route>,
     revision: u64,
@@ -296,7 +300,8 @@ impl RequestDecider<'_> {
         let number = store.session_revisions().advance(self.session, self.newest).map_err(unknown)?;
         let next = self.current.revised(&app.store, number).map_err(unknown)?;
         let endpoint = self.active.record.summary.endpoint;
-        (self.route, self.revision) = (self.current.route(endpoint, self.model, &next)?, number);
+        (self.route, self.revision) =
+            (self.current.route(endpoint, self.model, &next, self.is_long)?, number);
         Ok(true)
     }
 

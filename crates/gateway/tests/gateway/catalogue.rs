@@ -54,6 +54,64 @@ async fn a_model_that_no_setting_names_has_its_own_window_and_prices() {
     assert_eq!((status, tokens.budget), (400, 158_000), "{said}");
 }
 
+/// A model that only the catalogue has.
+const DATED: &str = "claude-sonnet-4-5-20250929";
+
+/// The status and the budget of a prompt of some 210,000 tokens, once asked with these features and once counted.
+async fn asked_with(settings: &str, model: &str, features: &[&str]) -> Vec<(u16, u64)> {
+    let reply = message(json!([{"type": "text", "text": "hi"}]), "end_turn");
+    let counted = Answer::json(200, &json!({"input_tokens": 210_000}));
+    let provider = StubServer::start([Answer::json(200, &reply), counted]).await;
+    let address = provider.address();
+    let settings = settings.replace("ADDRESS", &address.to_string());
+    let settings = format!("[gateway]\nopenai = \"{address}/v1\"\nanthropic = \"{address}\"\n{settings}");
+    let gateway = Gateway::with(provider, &settings).await;
+    let body = json!({"model": model, "max_tokens": 32_000, "messages": [{"role": "user", "content": text(190_000)}]});
+    let mut statuses = Vec::new();
+    for path in ["/v1/messages", "/v1/messages/count_tokens"] {
+        let request = gateway.post(path, body.to_string()).header("anthropic-version", "2023-06-01");
+        let request =
+            features.iter().fold(request, |request, value| request.header("anthropic-beta", *value));
+        let response = request.send().await.unwrap();
+        statuses.push(response.status().as_u16());
+        response.text().await.unwrap();
+    }
+    let (records, _) = gateway.stop().await;
+    let budgets = records.iter().map(|record| record.summary.tokens.budget);
+    statuses.into_iter().zip(budgets).collect()
+}
+
+#[tokio::test]
+async fn a_claude_model_has_a_window_of_a_million_where_the_request_asks_for_it() {
+    const LONG: u64 = 1_000_000 - 32_000 - 50_000;
+    let table =
+        "[models.sonnet]\nprovider = \"anthropic\"\nid = \"claude-sonnet-4-5\"\nbase_url = \"ADDRESS\"\n";
+    for features in [
+        &["context-1m-2025-08-07"][..],
+        &["files-api-2025-04-14, context-1m-2025-08-07"],
+        &["files-api-2025-04-14", "context-1m-2026-01-01,x"],
+    ] {
+        let asked = asked_with("", DATED, features).await;
+        assert_eq!((asked[0], asked[1].0), ((200, LONG), 200), "{features:?}");
+    }
+    let asked = asked_with(table, "sonnet", &["context-1m-2025-08-07"]).await;
+    assert_eq!((asked[0], asked[1].0), ((200, LONG), 200));
+    for features in [&[][..], &["files-api-2025-04-14"], &["xcontext-1m-2025-08-07"]] {
+        let asked = asked_with("", DATED, features).await;
+        assert_eq!(asked[0], (400, 158_000), "{features:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_settings_state_is_the_window_whatever_a_request_asks_for() {
+    let table = "[models.sonnet]\nprovider = \"anthropic\"\nid = \"claude-sonnet-4-5\"\nbase_url = \"ADDRESS\"\nwindow = 200000\n";
+    let asked = asked_with(table, "sonnet", &["context-1m-2025-08-07"]).await;
+    assert_eq!(asked[0], (400, 158_000));
+    let catalogue = "[models.catalogue.\"claude-sonnet-4-5-20250929\"]\nwindow = 200000\n";
+    let asked = asked_with(catalogue, DATED, &["context-1m-2025-08-07"]).await;
+    assert_eq!(asked[0], (400, 158_000));
+}
+
 #[tokio::test]
 async fn a_prompt_with_a_limit_of_its_own_may_fill_it_whatever_the_reply_asks_for() {
     for max_tokens in [1_000, 128_000] {

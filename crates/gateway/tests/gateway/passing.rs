@@ -190,6 +190,68 @@ async fn models_are_named_before_those_of_the_server_for_all_others() {
 }
 
 #[tokio::test]
+async fn pages_of_anthropics_list_lead_through_all_models_once() {
+    // A server that returns pages of at most 20, and one of the table's names.
+    let names: Vec<String> = (0..45).map(|at| format!("claude-{at}")).chain(["claude".to_owned()]).collect();
+    let theirs = names.clone();
+    let provider = StubServer::responding(move |seen| {
+        let query = seen.line.split_once('?').map_or("", |(_, query)| query);
+        let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        let after = value("after_id").map(|id| id.replace("%2D", "-"));
+        let start = after.map_or(0, |id| theirs.iter().position(|name| *name == id).unwrap() + 1);
+        let page = &theirs[start..theirs.len().min(start + 20)];
+        let data: Vec<Value> = page.iter().map(|id| json!({"type": "model", "id": id})).collect();
+        Answer::json(
+            200,
+            &json!({"data": data, "has_more": start + 20 < theirs.len(),
+            "first_id": page.first(), "last_id": page.last()}),
+        )
+    })
+    .await;
+    let settings = format!("[gateway]\nanthropic = \"{}\"\n", provider.address());
+    let gateway = Gateway::with(provider, &settings).await;
+    let list = async |query: &str| -> (Vec<String>, Value) {
+        let asked = gateway.get(&format!("/v1/models{query}")).header("anthropic-version", "2023-06-01");
+        let list: Value = asked.send().await.unwrap().json().await.unwrap();
+        let ids =
+            list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap().to_owned());
+        let ids: Vec<String> = ids.collect();
+        assert_eq!(list["first_id"].as_str(), ids.first().map(String::as_str), "{query}");
+        assert_eq!(list["last_id"].as_str(), ids.last().map(String::as_str), "{query}");
+        (ids, list["has_more"].clone())
+    };
+    let (all, has_more) = list("").await;
+    assert_eq!(has_more, false);
+    assert_eq!((all[0].as_str(), &all[all.len() - 45..]), ("claude", &names[..45]));
+    let unique: std::collections::BTreeSet<&String> = all.iter().collect();
+    assert_eq!(unique.len(), all.len(), "each once");
+    for limit in [1, 7, 20, 1_000] {
+        let (mut forwards, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let (ids, has_more) = list(&format!("?limit={limit}{cursor}")).await;
+            assert!(ids.len() <= limit);
+            cursor = format!("&after_id={}", ids.last().unwrap().replace('/', "%2F"));
+            forwards.extend(ids);
+            if has_more == false {
+                break;
+            }
+        }
+        assert_eq!(forwards, all, "{limit}");
+    }
+    let (mut backwards, mut cursor) = (Vec::new(), all.last().unwrap().clone());
+    loop {
+        let (ids, has_more) = list(&format!("?limit=20&before_id={}", cursor.replace('/', "%2F"))).await;
+        cursor.clone_from(&ids[0]);
+        backwards.splice(..0, ids);
+        if has_more == false {
+            break;
+        }
+    }
+    assert_eq!(backwards, all[..all.len() - 1]);
+    assert_eq!(list(&format!("?after_id={}", all.last().unwrap())).await, (Vec::new(), json!(false)));
+}
+
+#[tokio::test]
 async fn models_that_are_not_known_go_to_the_server_for_them_or_nowhere() {
     let gateway = Gateway::new([]).await;
     let body = json!({"model": "gpt-9", "messages": [{"role": "user", "content": "hi"}]});

@@ -150,6 +150,8 @@ pub struct Entry {
     pub family: Option<&'static Family>,
     /// Whether settings state some of this.
     pub overridden: bool,
+    /// Whether settings state its window or the limit of its prompt.
+    pub states_window: bool,
 }
 
 impl Limits {
@@ -320,6 +322,7 @@ impl Catalogue {
             limits_from,
             family,
             overridden: false,
+            states_window: false,
         })
     }
 

@@ -36,6 +36,7 @@ impl Override {
         }
         let window = self.window.or(entry.limits.map(|limits| limits.window)).or(self.input_limit);
         if let Some(window) = window.filter(|_| self.window.is_some() || self.input_limit.is_some()) {
+            entry.states_window = true;
             // Another window than the catalogue's says nothing about how the reply shares it.
             let known =
                 entry.limits.filter(|limits| limits.window == window).and_then(|limits| limits.input_limit());
@@ -94,6 +95,14 @@ impl Entry {
         };
         let matched = Match { id: id.to_owned(), steps: Vec::new() };
         let family = Family::of(&ModelId::parse(id));
-        Self { matched, row, limits: None, limits_from: None, family, overridden: false }
+        Self {
+            matched,
+            row,
+            limits: None,
+            limits_from: None,
+            family,
+            overridden: false,
+            states_window: false,
+        }
     }
 }

@@ -91,6 +91,9 @@ pub struct ModelSpec {
     pub tokenizer: Option<String>,
     /// Tokens of prompt and reply together.
     pub window: usize,
+    /// Whether settings state the window, of the model or of its entry in the catalogue.
+    #[serde(skip)]
+    pub states_window: bool,
     /// Tokens of the prompt, where the provider limits them apart from the reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_limit: Option<usize>,

@@ -87,6 +87,7 @@ struct ModelDraft {
     id: Option<String>,
     tokenizer: Option<String>,
     window: Option<usize>,
+    states_window: bool,
     input_limit: Option<usize>,
     max_output: Option<u32>,
     temperature: Option<f32>,
@@ -261,7 +262,10 @@ fn model(
             "base_url" => draft.base_url = walk.string("base_url", value),
             "id" => draft.id = walk.string("id", value),
             "tokenizer" => draft.tokenizer = walk.string("tokenizer", value),
-            "window" => draft.window = walk.integer("window", value, 1..=MAX_WINDOW),
+            "window" => {
+                draft.window = walk.integer("window", value, 1..=MAX_WINDOW);
+                draft.states_window = true;
+            }
             "input_limit" => draft.input_limit = walk.integer("input_limit", value, 1..=MAX_WINDOW),
             "max_output" => draft.max_output = walk.integer("max_output", value, 0..=MAX_WINDOW),
             "temperature" => draft.temperature = temperature(walk, value),
@@ -363,6 +367,7 @@ impl From<ModelSpec> for ModelDraft {
             id: Some(spec.id),
             tokenizer: spec.tokenizer,
             window: Some(spec.window),
+            states_window: spec.states_window,
             input_limit: spec.input_limit,
             max_output: Some(spec.max_output),
             temperature: spec.temperature,
@@ -394,6 +399,7 @@ impl ModelDraft {
         let tokens = |tokens: u64| usize::try_from(tokens).ok();
         if let Some(limits) = entry.limits {
             let window = tokens(limits.window);
+            self.states_window |= self.window.is_none() && entry.states_window;
             self.window = self.window.or(window);
             if self.window == window {
                 self.input_limit = self.input_limit.or(limits.input_limit().and_then(tokens));
@@ -415,6 +421,7 @@ impl ModelDraft {
             id: self.id?,
             tokenizer: self.tokenizer,
             window: self.window?,
+            states_window: self.states_window,
             input_limit: self.input_limit,
             max_output: self.max_output.unwrap_or(0),
             temperature: self.temperature,

@@ -48,7 +48,7 @@ impl WireFormat for ConverseFormat {
         json!({"id": id, "modelId": id, "modelName": id})
     }
 
-    fn model_list(&self, models: Vec<Json>) -> Json {
+    fn model_list(&self, models: Vec<Json>, _: bool) -> Json {
         json!({"data": models})
     }
 

@@ -66,9 +66,14 @@ impl ApiDialect {
         self.format().listed_model(id)
     }
 
-    /// A list of models, ours and the provider's.
-    pub fn model_list(self, models: Vec<Json>) -> Json {
-        self.format().model_list(models)
+    /// Whether its clients ask for lists of models by the page.
+    pub fn pages_models(self) -> bool {
+        self.format().pages_models()
+    }
+
+    /// A list of models, ours and the provider's, or a page of it.
+    pub fn model_list(self, models: Vec<Json>, has_more: bool) -> Json {
+        self.format().model_list(models, has_more)
     }
 
     /// Whether the request may have a history in which the model has answered. Guessed by its bytes, before it is read; no
@@ -105,7 +110,7 @@ mod tests {
     #[test]
     fn the_list_of_models_has_the_shape_of_its_clients() {
         let list = |dialect: ApiDialect, ids: &[&str]| {
-            dialect.model_list(ids.iter().map(|id| dialect.listed_model(id)).collect())
+            dialect.model_list(ids.iter().map(|id| dialect.listed_model(id)).collect(), false)
         };
         for dialect in ApiDialect::ALL {
             let models = list(dialect, &["a", "b"]);

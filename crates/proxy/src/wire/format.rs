@@ -37,8 +37,13 @@ pub(super) trait WireFormat: Sync {
     /// A model in a list of models.
     fn listed_model(&self, id: &str) -> Json;
 
-    /// A list of models that this format's clients can read.
-    fn model_list(&self, models: Vec<Json>) -> Json;
+    /// Whether its clients ask for lists of models by the page: `after_id`, `before_id` and `limit`.
+    fn pages_models(&self) -> bool {
+        false
+    }
+
+    /// A list of models that this format's clients can read; `has_more` where there are other pages.
+    fn model_list(&self, models: Vec<Json>, has_more: bool) -> Json;
 
     /// Reads a request body.
     fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError>;

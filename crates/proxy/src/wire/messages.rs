@@ -51,9 +51,13 @@ impl WireFormat for MessagesFormat {
         json!({"type": "model", "id": id, "display_name": id, "created_at": "1970-01-01T00:00:00Z"})
     }
 
-    fn model_list(&self, models: Vec<Json>) -> Json {
+    fn pages_models(&self) -> bool {
+        !self.invokes
+    }
+
+    fn model_list(&self, models: Vec<Json>, has_more: bool) -> Json {
         let id = |model: Option<&Json>| model.and_then(|model| model.get("id")).cloned();
-        json!({"first_id": id(models.first()), "last_id": id(models.last()), "has_more": false, "data": models})
+        json!({"first_id": id(models.first()), "last_id": id(models.last()), "has_more": has_more, "data": models})
     }
 
     fn read<'b>(&self, root: Value<'_, 'b>, request: &mut Request<'b>) -> Result<(), ReadError> {

@@ -95,6 +95,18 @@ fn results_without_the_id_of_a_call_are_results() {
 }
 
 #[test]
+fn an_output_of_objects_has_no_text_that_could_be_condensed() {
+    let body = r#"{"model":"m","input":[{"type":"shell_call_output","call_id":"a","output":
+        [{"stdout":"one","stderr":"","outcome":{"type":"exit","exit_code":0}}]},
+        {"type":"computer_call_output","call_id":"b","output":{"type":"computer_screenshot","file_id":"f"}}]}"#;
+    let request = read(ApiDialect::Responses, body).unwrap();
+    for item in &request.items {
+        assert!(item.result.is_some() && item.texts.is_empty(), "{:?}", item.texts.len());
+        assert_eq!(item.opaque.len(), 1);
+    }
+}
+
+#[test]
 fn a_thread_of_the_providers_is_left_alone() {
     let body = |kind: &str| {
         format!(

@@ -42,7 +42,7 @@ impl WireFormat for ResponsesFormat {
         openai_model(id)
     }
 
-    fn model_list(&self, models: Vec<Json>) -> Json {
+    fn model_list(&self, models: Vec<Json>, _: bool) -> Json {
         openai_model_list(models)
     }
 

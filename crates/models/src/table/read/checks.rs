@@ -12,11 +12,12 @@ use super::{Catalogue, ModelDraft, TABLE_KEYS};
 pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft, catalogue: &Catalogue) {
     let embeds = draft.capabilities.contains(&Capability::Embedding);
     let needs_folder = draft.provider.is_some_and(|provider| provider.info().needs_folder);
+    let too_long = catalogue_output(draft, catalogue).filter(|_| draft.max_output.is_none() && !embeds);
     let required = [
         ("provider", draft.provider.is_none()),
         ("id", draft.id.is_none()),
         ("window", draft.window.is_none()),
-        ("max_output", draft.max_output.is_none() && !embeds),
+        ("max_output", draft.max_output.is_none() && too_long.is_none() && !embeds),
         ("dimensions", draft.dimensions.is_none() && embeds),
         ("folder", draft.folder.is_none() && needs_folder),
     ];
@@ -37,6 +38,14 @@ pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft, ca
         };
         walk.problem(TableProblemCode::M004, draft.span.clone(), message, help);
     }
+    if let (Some(output), Some(window), false) = (too_long, draft.window, draft.stated.contains("max_output"))
+    {
+        let message = format!(
+            "[models.{name}] needs `max_output`: the catalogue's, {output}, leaves no prompt in its window of {window}"
+        );
+        let help = format!("state a `max_output` of less than {window}, or leave out `window`");
+        walk.problem(TableProblemCode::M006, draft.span.clone(), message, help);
+    }
     if let (Some(window), Some(max_output), false) = (draft.window, draft.max_output, embeds)
         && (max_output == 0 || usize::try_from(max_output).is_ok_and(|output| output >= window))
     {
@@ -50,6 +59,14 @@ pub(super) fn model(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft, ca
         walk.problem(TableProblemCode::M006, draft.span.clone(), message, "the prompt is part of the window");
     }
     contradictions(walk, name, draft);
+}
+
+/// The longest reply of the catalogue, where it is not taken over because it fills the window that the settings state.
+fn catalogue_output(draft: &ModelDraft, catalogue: &Catalogue) -> Option<u64> {
+    let is_remote = draft.provider.is_none_or(Provider::is_remote);
+    let output = catalogue.find(draft.id.as_deref().filter(|_| is_remote)?)?.row.max_output?;
+    let window = u64::try_from(draft.window?).ok()?;
+    Some(output).filter(|output| *output >= window)
 }
 
 fn contradictions(walk: &mut TableWalk<'_>, name: &str, draft: &ModelDraft) {
