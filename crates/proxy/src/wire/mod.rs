@@ -32,6 +32,7 @@
 //! never delayed or repeated. Where the restored form would not fit, the plain form is what the client knows anyway.
 
 mod api_error;
+mod billing;
 mod cache_marks;
 mod chat;
 mod converse;

@@ -19,9 +19,6 @@ use super::opaque::{Opaque, OpaqueKind};
 use super::read::{ReadError, fields};
 use super::tool::NAMES;
 
-/// The start of the line in which Claude Code says who pays for a request. It is in the instructions and differs in
-/// every request.
-const BILLING: &str = "x-anthropic-billing-header:";
 /// The members that mark where a prefix that the provider may cache ends.
 pub(super) const BREAKPOINTS: [&str; 2] = ["cache_control", "prompt_cache_breakpoint"];
 /// The block of its own that marks the same in Bedrock's `Converse`.
@@ -387,28 +384,6 @@ impl<'b> Item<'b> {
     /// The hash of its text.
     pub fn hash(&self) -> ContentHash {
         *self.hash.get_or_init(|| ContentHash::new(self.text().as_bytes()))
-    }
-
-    /// The hash of the stable part of its text: for instructions, this excludes the request's billing information.
-    pub fn identity(&self) -> ContentHash {
-        if !self.is_billed() {
-            return self.hash();
-        }
-        let texts: Vec<Cow<'_, str>> = self.texts.iter().map(Text::text).collect();
-        let kept: Vec<&str> = texts
-            .iter()
-            .filter_map(|text| match text.starts_with(BILLING) {
-                true => text.split_once('\n').map(|(_, rest)| rest),
-                false => Some(text.as_ref()),
-            })
-            .collect();
-        ContentHash::new(kept.join("\n").as_bytes())
-    }
-
-    /// Whether it contains instructions with billing information.
-    fn is_billed(&self) -> bool {
-        let is_billed = |text: &Text<'_>| text.raw.get(1..).is_some_and(|text| text.starts_with(BILLING));
-        self.role() == Role::System && self.texts.iter().any(is_billed)
     }
 
     /// Reads content: a string, or parts.
