@@ -184,3 +184,32 @@ fn an_erased_original_does_not_come_back() {
     repair(dir.path());
     expect_all(dir.path(), &all);
 }
+
+/// A clock that stands at a day.
+#[derive(Debug)]
+struct Day(u64);
+
+impl larder_disk::Clock for Day {
+    fn now(&self) -> larder_disk::Timestamp {
+        larder_disk::Timestamp::from_millis(self.0 * larder_disk::MILLIS_PER_DAY)
+    }
+}
+
+#[test]
+fn what_a_repair_brings_back_counts_as_used_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |day| StoreOptions { clock: std::sync::Arc::new(Day(day)), ..StoreOptions::default() };
+    let store = Store::open(dir.path(), at(100)).unwrap();
+    let stored = store.user("ada").unwrap().pointers().insert(b"original", "text", "").unwrap();
+    drop(store);
+    std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
+    Store::repair(dir.path(), at(140)).unwrap();
+    let keep = Some(std::time::Duration::from_hours(30 * 24));
+    let retention = Retention { originals: keep, ..Retention::default() };
+    for (day, is_there) in [(141, true), (171, false)] {
+        let store = Store::open(dir.path(), at(day)).unwrap();
+        store.collect(&retention, &|_| true).unwrap();
+        let got = store.user("ada").unwrap().pointers().get(&stored.pointer_id);
+        assert_eq!(got.ok(), is_there.then(|| stored.clone()), "day {day}");
+    }
+}
