@@ -24,7 +24,7 @@ fn index(gateway: &Gateway) -> PathBuf {
 
 /// From now on SQLite says of every row that is added to `table` that the disk is full, as it does where no number is
 /// left for a row.
-fn fill_up(index: &Connection, table: &str) {
+pub fn fill_up(index: &Connection, table: &str) {
     let no_room = format!(
         "CREATE TABLE no_room (number INTEGER PRIMARY KEY AUTOINCREMENT);
          INSERT INTO no_room (number) VALUES ({});
