@@ -200,11 +200,14 @@ impl Store {
                 let Some(until) = expire::oldest_hour(tx, &going.until, spared(now))? else { break };
                 for kind in Kind::BY_SIZE {
                     going.add_before(tx, kind, until)?;
-                }
-                for (kind, bytes) in going.sizes(self, tx)? {
-                    if report.bytes > max {
-                        report.by_size.entry(kind.class()).or_default().add(1, bytes);
-                        report.bytes = report.bytes.saturating_sub(bytes);
+                    // As many as go at once.
+                    for batch in going.sizes(self, tx)?.chunks(expire::BATCH) {
+                        if report.bytes > max {
+                            for (kind, bytes) in batch {
+                                report.by_size.entry(kind.class()).or_default().add(1, *bytes);
+                                report.bytes = report.bytes.saturating_sub(*bytes);
+                            }
+                        }
                     }
                 }
             }
