@@ -126,7 +126,8 @@ impl Documents {
     /// # Errors
     /// Reading fails.
     pub fn preview_collection(&self, retention: &Retention) -> Result<CollectionReport, StoreError> {
-        self.build_missing()?;
+        // With a full disk, what is known of documents has to do.
+        self.build_missing().or_else(|error| if error.is_unwritable() { Ok(()) } else { Err(error) })?;
         self.store().preview(retention)
     }
 }
