@@ -94,7 +94,13 @@ impl CommandContext {
             }
             // What a crash interrupted there is left as it is.
             Some(_) => Ok(Documents::open(&store, &self.config.document_place())?),
-            None => Ok(TurnHost::documents(&store, &self.config)?),
+            None => match TurnHost::documents(&store, &self.config) {
+                // As there, with a full disk.
+                Err(error) if error.is_unwritable() => {
+                    Ok(Documents::open(&store, &self.config.document_place())?)
+                }
+                documents => Ok(documents?),
+            },
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use larder_text::pointer::Pointer;
 use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 
 use crate::Timestamp;
 use larder_text::select::SelectError;
@@ -404,6 +405,12 @@ impl StoreError {
         let action = "using the index";
         match source.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::DiskFull { path, action },
+            // It found no room for the file that processes share.
+            Some(ErrorCode::SystemIoFailure)
+                if source.sqlite_error().is_some_and(|of| of.extended_code == SQLITE_IOERR_SHMSIZE) =>
+            {
+                Self::DiskFull { path, action }
+            }
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::ReadOnly { path, action },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
@@ -434,5 +441,15 @@ mod tests {
         assert!(matches!(of(io::ErrorKind::ReadOnlyFilesystem), StoreError::ReadOnly { .. }));
         assert!(matches!(of(io::ErrorKind::PermissionDenied), StoreError::ReadOnly { .. }));
         assert!(of(io::ErrorKind::InvalidData).to_string().starts_with("home/x: failed while writing"));
+    }
+
+    #[test]
+    fn a_disk_without_room_for_what_processes_share_is_full() {
+        let of = |code: i32| {
+            let source = rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+            StoreError::from(source).at_index(Path::new("home/index.sqlite"))
+        };
+        assert!(of(SQLITE_IOERR_SHMSIZE).is_unwritable());
+        assert!(matches!(of(rusqlite::ffi::SQLITE_IOERR_READ), StoreError::Index { .. }));
     }
 }

@@ -8,7 +8,7 @@ use larder_engine::inputs::{InputDocument, RunInput};
 use larder_engine::project::Project;
 use larder_engine::{Engine, RunPolicy};
 use larder_models::chat::{ChatModel, ChatReply, StopReason};
-use larder_store::{Store, StoreOptions};
+use larder_store::{DocumentPlace, Documents, Retention, Store, StoreOptions};
 use larder_testkit::layers::every_layer;
 use larder_testkit::scripted::{Act, ScriptedModel, text};
 use larder_text::tokens::Counter;
@@ -58,4 +58,25 @@ async fn an_answer_that_its_decoder_closed_is_taken_as_cut() {
     let outcome = outcome.unwrap();
     assert!(outcome.is_cut && outcome.failures.is_empty(), "{outcome:?}");
     assert_eq!((outcome.output, model.left()), ("The barge left at".into(), 0));
+}
+
+#[tokio::test]
+async fn a_run_whose_record_cannot_be_stored_either_says_why_it_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path(), StoreOptions::default()).unwrap();
+    let user = store.user("tester").unwrap();
+    user.pointers().insert(b"used today", "text", "").unwrap();
+    let documents = Documents::open(&store, &DocumentPlace::Folder(dir.path().join("documents"))).unwrap();
+    let tiny = Retention { max_bytes: Some(1), ..Retention::default() };
+    assert!(documents.collect(&tiny, &|_| true).unwrap().over_limit);
+    let model = Arc::new(ScriptedModel::new([Act::Say(Ok(text("At noon.")))]));
+    let models = every_layer(Arc::clone(&model) as Arc<dyn ChatModel>, dir.path(), 8_000, 60_000);
+    let project = Project::builtin(&Counter::cl100k());
+    let engine = Engine::new(project, models, user, RunPolicy::default(), Box::new(|_| None)).unwrap();
+    let log: String = (0..1_000).map(|n| format!("The barge {n} came at nine. It left at noon.\n")).collect();
+    let documents = vec![InputDocument::whole("document", "notes.md", log)];
+    let input = RunInput { query: Some("When?".into()), documents, ..RunInput::default() };
+    let error = engine.run("summarize/summarize", &input, &NoopObserver).await.unwrap_err().to_string();
+    assert!(error.contains("larger than retention.max_gb"), "{error}");
+    assert_eq!(model.left(), 1, "nothing was asked");
 }

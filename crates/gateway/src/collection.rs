@@ -1,10 +1,12 @@
-//! Removes what has expired, next to the traffic.
+//! Removes what has expired, next to the traffic, and knows whether what is left is too large.
+
+use std::sync::Arc;
 
 use larder_conversation::expiry;
+use larder_engine::blocking;
 use larder_store::{CollectionReport, StoreError};
 
 use crate::app::App;
-use crate::storage_health::StoredFor;
 
 impl App {
     /// Removes what has expired by the current settings. It waits after each small transaction as long as that took, so
@@ -20,13 +22,21 @@ impl App {
             !self.stop.is_cancelled()
         })
     }
+
+    /// Why the store cannot write, in a word; `None` if it can. Another process may have collected last.
+    pub async fn degraded(self: &Arc<Self>) -> Option<&'static str> {
+        let app = Arc::clone(self);
+        if let Ok(Ok(is_over)) = blocking::run(move || app.store.is_over_limit()).await {
+            self.storage.note_limit(is_over);
+        }
+        self.storage.degraded()
+    }
 }
 
 /// Collects, and notes whether the store is too large.
 pub(crate) fn run(app: &App) -> Result<(), StoreError> {
     let report = app.collect()?;
-    let found = if report.over_limit { Err(StoreError::OverLimit) } else { Ok(()) };
-    app.storage.note(StoredFor::SizeLimit, &found);
+    app.storage.note_limit(report.over_limit);
     report_on(&report);
     Ok(())
 }

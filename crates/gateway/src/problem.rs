@@ -69,7 +69,13 @@ impl IntoResponse for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        match &error {
+        Self::from(&error)
+    }
+}
+
+impl From<&StoreError> for Problem {
+    fn from(error: &StoreError) -> Self {
+        match error {
             StoreError::NotOurs { .. }
             | StoreError::UnknownPointer { .. }
             | StoreError::UnknownRun { .. }
@@ -105,12 +111,12 @@ impl From<StoreError> for Problem {
             | StoreError::Locked { .. } => {
                 tracing::error!(%error, "the store cannot be used");
                 Self::new(
-                    status::of_store(&error),
+                    status::of_store(error),
                     "the store cannot be used just now: its disk is full or read-only, or another process holds it; \
                      the log of the gateway says which",
                 )
             }
-            _ => Self::internal(&error),
+            _ => Self::internal(error),
         }
     }
 }

@@ -85,7 +85,7 @@ async fn ready(
     {
         refused = Some("a change was refused; an operator's key shows why".to_owned());
     }
-    let degraded = app.storage.degraded();
+    let degraded = app.degraded().await;
     let body = json!({"ready": status.is_success(), "degraded": degraded, "refused_change": refused, "hot": app.warmth.shown()});
     (status, Json(body)).into_response()
 }

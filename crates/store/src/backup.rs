@@ -155,7 +155,11 @@ impl Partial {
         let parent =
             target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         files::create_dir_all(parent)?;
-        let folder = tempfile::Builder::new().prefix(&format!(".{name}.partial-")).tempdir_in(parent);
+        let prefix = format!(".{name}.partial-");
+        let mut folder = tempfile::Builder::new();
+        #[cfg(unix)]
+        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        let folder = folder.prefix(&prefix).tempdir_in(parent);
         let path = folder.map_err(StoreError::io(parent, "creating a folder"))?.keep();
         Ok(Self { path, done: false })
     }

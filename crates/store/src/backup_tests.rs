@@ -147,3 +147,28 @@ fn nothing_is_overwritten_and_nothing_half_done_is_left() {
     let left: Vec<_> = files::entries(dir.path()).unwrap().into_iter().map(|entry| entry.name).collect();
     assert_eq!(left, ["backup", "home"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn backups_and_restored_homes_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let dir = tempfile::tempdir().unwrap();
+    let [home, backup, restored] = ["home", "backup", "restored"].map(|name| dir.path().join(name));
+    let store = open(&home);
+    request(&store, "ada", 1);
+    // The copy replaces an empty folder that others can read.
+    std::fs::create_dir(&backup).unwrap();
+    store
+        .backup(&backup, &|copied| {
+            let partial = |entry: &files::FolderEntry| entry.name.starts_with(".backup.partial-");
+            let found = files::entries(dir.path()).unwrap().into_iter().find(partial).unwrap();
+            assert_eq!(found.path.metadata().unwrap().permissions().mode() & 0o777, 0o700, "{copied}");
+        })
+        .unwrap();
+    Store::restore(&backup, &restored, StoreOptions::default()).unwrap();
+    for folder in [home, backup, restored] {
+        let mode = folder.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o700, "{}", folder.display());
+    }
+}

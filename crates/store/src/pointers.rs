@@ -150,7 +150,7 @@ impl Pointers<'_> {
         self.store.contents().require(tx, new.content)?;
         tx.prepare_cached(
             "INSERT INTO pointers (user, name, content, bytes, kind, display_text, rehydrate_instructions, created, used)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         )?
         .execute((
             self.store.user(),
@@ -162,6 +162,8 @@ impl Pointers<'_> {
             // They follow from the id.
             "",
             to_sql(new.created.as_millis()),
+            // A repair enters what is older.
+            to_sql(self.store.now().as_millis()),
         ))?;
         Ok(new.clone())
     }

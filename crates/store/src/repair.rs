@@ -18,7 +18,7 @@ use larder_disk::StoreError;
 use larder_disk::data_rules::lost_with_index;
 use larder_disk::files;
 use larder_disk::home::Layout;
-use larder_disk::segments::{PointerNote, Record, RecordPlace};
+use larder_disk::segments::PointerNote;
 
 /// What a pointer says whose record is of a format that did not keep it.
 const UNKNOWN_KIND: &str = "unknown";
@@ -106,6 +106,7 @@ impl Repair<'_> {
             for number in self.store.segments().list(&entry.name)? {
                 self.segment(&entry.name, number)?;
             }
+            self.check(&entry.name)?;
             self.files(&entry.name)?;
             users.extend(self.owners.get(&entry.name).cloned());
         }
@@ -150,36 +151,45 @@ impl Repair<'_> {
                 }
             }
             Ok(())
-        })?;
-        for (user, place, record) in entries {
-            self.check(&user, place, &record)?;
-        }
-        Ok(())
+        })
     }
 
-    /// Removes the entry of a record whose content is damaged.
-    fn check(&mut self, user: &UserStore, place: RecordPlace, record: &Record) -> Result<(), StoreError> {
-        // What it is based on may be in a later segment: the check of a store finds it.
-        if record.base.is_some() || user.contents().record(record.hash)?.is_none_or(|row| row.place != place)
-        {
-            return Ok(());
-        }
-        match user.contents().read(record.hash, |_| ()) {
-            Ok(_) => Ok(()),
-            Err(error @ (StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. })) => {
-                self.report.problems.push(error.to_string());
-                self.store.index().write_unsynced(|tx| {
-                    for sql in [
-                        "DELETE FROM segment_contents WHERE user = ?1 AND hash = ?2",
-                        "DELETE FROM pointers WHERE user = ?1 AND content = ?2",
-                    ] {
-                        tx.execute(sql, (user.user(), record.hash.as_bytes()))?;
-                    }
-                    Ok(())
-                })
+    /// Removes the entries of a folder whose contents are damaged, or based on what is.
+    fn check(&mut self, folder: &str) -> Result<(), StoreError> {
+        let Some(owner) = self.owners.get(folder).cloned() else { return Ok(()) };
+        let user = self.store.user(&owner)?;
+        let all: Vec<([u8; 32], Option<[u8; 32]>)> = self.store.index().read(|tx| {
+            let sql = "SELECT hash, base FROM segment_contents WHERE user = ?1 ORDER BY base IS NOT NULL, segment, at";
+            let mut query = tx.prepare(sql)?;
+            let rows = query.query_map([&owner], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })?;
+        // Whether what others may be based on is intact. What is not in here was only in the old index.
+        let mut bases = BTreeMap::new();
+        for (hash, base) in all {
+            let content = ContentHash::from_bytes(hash);
+            let read = user.contents().read(content, |_| ());
+            bases.insert(hash, read.is_ok());
+            let Err(error) = read else { continue };
+            if !matches!(error, StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) {
+                return Err(error);
             }
-            Err(error) => Err(error),
+            let on = base.map(|base| (ContentHash::from_bytes(base), bases.get(&base).copied()));
+            match on {
+                Some((base, Some(false))) => self.report.problems.push(format!(
+                    "content {content} of user {owner:?}: based on content {base}, which is damaged"
+                )),
+                Some((_, None)) => {}
+                _ => self.report.problems.push(error.to_string()),
+            }
+            self.store.index().write_unsynced(|tx| {
+                let of = (&owner, hash);
+                tx.execute("DELETE FROM segment_contents WHERE user = ?1 AND hash = ?2", of)?;
+                tx.execute("DELETE FROM pointers WHERE user = ?1 AND content = ?2", of)?;
+                Ok(())
+            })?;
         }
+        Ok(())
     }
 
     /// Enters the contents that are files of an older format: whether they are originals is unknown, so each gets a

@@ -141,6 +141,57 @@ fn damaged_records_are_listed_and_everything_else_comes_back() {
     expect_all(dir.path(), &all);
 }
 
+/// Text of twice as many characters, which nothing but its own copy makes shorter than half.
+fn hex(seed: u32, bytes: usize) -> String {
+    noise(seed, bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn damaged_contents_with_a_base_are_listed_and_so_is_what_a_damaged_one_was_the_base_of() {
+    for base_is_damaged in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).unwrap();
+        let ada = store.user("ada").unwrap();
+        let original = hex(1, 40_000);
+        let stored = ada.pointers().insert(original.as_bytes(), "text", "").unwrap();
+        let raw = format!("{}{original}", hex(2, 10_000));
+        let content = ContentHash::new(raw.as_bytes());
+        let message = TranscriptMessage {
+            identity: content,
+            role: "user",
+            raw: raw.as_bytes(),
+            sent: None,
+            pointers: std::slice::from_ref(&stored.pointer_id),
+        };
+        ada.transcripts().append("s", &[message], None).unwrap();
+        assert_eq!(ada.contents().record(content).unwrap().unwrap().base, Some(stored.content));
+        let damaged = if base_is_damaged { stored.content } else { content };
+        let place = ada.contents().record(damaged).unwrap().unwrap().place;
+        let path = store.segments().path(ada.folder(), place.segment);
+        drop((store, ada));
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[(place.at + place.length - 100) as usize] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
+
+        let problems = repair(dir.path()).problems;
+        assert!(
+            problems[0].contains("damaged blob") && problems[0].contains(&damaged.to_hex()),
+            "{problems:?}"
+        );
+        let based = format!("content {content} of user \"ada\": based on content {}", stored.content);
+        assert_eq!(
+            problems[1..].iter().filter(|problem| problem.contains(&based)).count(),
+            problems.len() - 1
+        );
+        assert_eq!(problems.len(), if base_is_damaged { 2 } else { 1 }, "{problems:?}");
+        let store = open(dir.path()).unwrap();
+        let found = store.user("ada").unwrap().pointers().resolve(&stored.pointer_id);
+        assert_eq!(found.is_ok(), !base_is_damaged);
+        assert!(store.verify().unwrap().is_clean(), "what cannot be read has no entry");
+    }
+}
+
 #[test]
 fn a_home_that_is_in_use_or_has_no_key_is_not_repaired() {
     let dir = tempfile::tempdir().unwrap();
@@ -183,4 +234,33 @@ fn an_erased_original_does_not_come_back() {
     std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
     repair(dir.path());
     expect_all(dir.path(), &all);
+}
+
+/// A clock that stands at a day.
+#[derive(Debug)]
+struct Day(u64);
+
+impl larder_disk::Clock for Day {
+    fn now(&self) -> larder_disk::Timestamp {
+        larder_disk::Timestamp::from_millis(self.0 * larder_disk::MILLIS_PER_DAY)
+    }
+}
+
+#[test]
+fn what_a_repair_brings_back_counts_as_used_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |day| StoreOptions { clock: std::sync::Arc::new(Day(day)), ..StoreOptions::default() };
+    let store = Store::open(dir.path(), at(100)).unwrap();
+    let stored = store.user("ada").unwrap().pointers().insert(b"original", "text", "").unwrap();
+    drop(store);
+    std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
+    Store::repair(dir.path(), at(140)).unwrap();
+    let keep = Some(std::time::Duration::from_hours(30 * 24));
+    let retention = Retention { originals: keep, ..Retention::default() };
+    for (day, is_there) in [(141, true), (171, false)] {
+        let store = Store::open(dir.path(), at(day)).unwrap();
+        store.collect(&retention, &|_| true).unwrap();
+        let got = store.user("ada").unwrap().pointers().get(&stored.pointer_id);
+        assert_eq!(got.ok(), is_there.then(|| stored.clone()), "day {day}");
+    }
 }

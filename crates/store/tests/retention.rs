@@ -291,6 +291,20 @@ fn at_the_size_limit_the_least_recently_used_goes_but_nothing_of_a_day() {
 }
 
 #[test]
+fn a_preview_counts_at_the_size_limit_what_goes_at_once() {
+    for (originals, gone) in [(8, 8), (70, 64)] {
+        let home = Home::new();
+        for seed in 0..originals {
+            insert(&home, &noise(seed, 5_000));
+        }
+        home.clock.set(START + 8 * DAY);
+        let before = documents(&home).preview_collection(&FOR_EVER).unwrap().bytes;
+        let some = Retention { max_bytes: Some(before - 3_000), ..FOR_EVER };
+        assert_eq!(collect(&home, &some)[&RetentionClass::Originals].items, gone);
+    }
+}
+
+#[test]
 fn above_the_size_limit_nothing_new_is_taken_until_there_is_room() {
     let home = Home::new();
     insert(&home, "used today");

@@ -61,6 +61,21 @@ pub enum TurnError {
     Store(#[from] StoreError),
 }
 
+impl TurnError {
+    /// The failure of the store behind it, if that cannot be used just now.
+    pub fn of_store(&self) -> Option<&StoreError> {
+        let error = match self {
+            Self::Store(error) | Self::Gather(RetrievalError::Store(error)) => error,
+            Self::Stopped { source, .. } => match &**source {
+                RunError::Store(error) => error,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(error).filter(|error| error.is_unwritable() || matches!(error, StoreError::Locked { .. }))
+    }
+}
+
 /// How a phase ends when it has no next step.
 #[derive(Debug)]
 pub(super) enum Stop {

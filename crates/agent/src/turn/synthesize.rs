@@ -9,7 +9,7 @@ use larder_core::pack::Slice;
 use larder_engine::executor::ResolvedCitation;
 use larder_engine::inputs::InputDocument;
 use larder_retrieval::{Grant, LinkToFollow, Retrieval};
-use larder_store::{RunId, UserStore};
+use larder_store::{RunId, StoreError, UserStore};
 use larder_text::hash::ContentHash;
 use larder_text::sections::SectionId;
 use larder_tools::figures;
@@ -206,7 +206,11 @@ fn verdict_on_unfounded(cx: &PhaseContext<'_>, why: String) -> Validation {
 
 /// The last reply of a run whose answers all failed its gates.
 fn last_reply(store: &UserStore, run: &RunId) -> Result<String, Stop> {
-    let output = store.runs().get(run)?.output;
+    let output = match store.runs().get(run) {
+        // There was no room for its record.
+        Err(StoreError::UnknownRun { .. }) => None,
+        record => record?.output,
+    };
     let bytes = output.map(|output| store.contents().get(output)).transpose()?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()).unwrap_or_default())
 }

@@ -100,7 +100,7 @@ fn event_stream(
     )
 )]
 pub async fn metrics(_: Operator, State(app): State<Arc<App>>) -> Result<Response, Problem> {
-    app.telemetry.metrics.set_degraded(app.storage.degraded().is_some());
+    app.telemetry.metrics.set_degraded(app.degraded().await.is_some());
     let text = app.telemetry.metrics.text().map_err(|error| Problem::internal(&error))?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
 }

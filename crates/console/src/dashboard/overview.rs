@@ -32,11 +32,12 @@ const HEIGHT: &str = "120";
 
 /// `/`
 pub async fn show(State(app): State<Arc<App>>, Extension(caller): Extension<Caller>) -> Html<String> {
+    let degraded = app.degraded().await;
     let news = app.telemetry.live.user(caller.store.user()).news(0);
     let about = html! { "Since the gateway started, for " bdi { (caller.store.user()) } "." };
     let content = html! {
         (heading("What your models see", about, Some(live_controls())))
-        @if let Some(why) = app.storage.degraded() {
+        @if let Some(why) = degraded {
             p.notice role="alert" {
                 "The store cannot write (" (why) "). Requests that fit go whole, others are refused; the gateway's log says "
                 "what to do."

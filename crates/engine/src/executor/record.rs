@@ -60,7 +60,7 @@ impl Originals {
 }
 
 impl RecipeRun<'_> {
-    /// Writes the one record of the run and reports it, whatever its outcome.
+    /// Writes the one record of the run and reports it, whatever its outcome. A run whose record finds no room is logged.
     pub(super) fn finish(self, outcome: Result<Parsed, RunError>) -> Result<RunOutcome, RunError> {
         let latency_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let counted = self.originals.counted();
@@ -88,15 +88,29 @@ impl RecipeRun<'_> {
         let key = self.engine.store.key();
         let of_history = self.input.history_originals.iter().map(|original| original.pointer(key));
         let pointers: Vec<_> = shown.chain(of_history).filter(|_| was_packed).collect();
-        self.engine.store.runs().record(NewRun {
+        let recorded = self.engine.store.runs().record(NewRun {
             run_id: self.run_id.clone(),
             facts,
             receipt: &json,
             output: self.answer.as_deref().map(str::as_bytes),
             pointers: &pointers,
-        })?;
+        });
         log_summaries(&self, &receipt.receipt, &original);
-        let parsed = outcome?;
+        // Of a run that failed, its own error is what its caller has to know.
+        let parsed = outcome.inspect_err(|_| {
+            if let Err(error) = &recorded {
+                tracing::warn!(%error, run_id = %self.run_id, "a failed run could not be recorded");
+            }
+        })?;
+        match recorded {
+            // An answer that was paid for is not thrown away because its record finds no room.
+            Err(error) if error.is_unwritable() => {
+                let run_id = &self.run_id;
+                tracing::error!(%error, %run_id, "the answer is whole, but the run could not be recorded");
+            }
+            Err(error) => return Err(error.into()),
+            Ok(_) => {}
+        }
         let citations = resolve(&self.gates.citations, &receipt.receipt.parts);
         Ok(RunOutcome {
             run_id: self.run_id,

@@ -159,6 +159,9 @@ fn refused(error: AuthError) -> Problem {
 
 /// The status of each way in which a turn fails.
 fn problem_of(error: &TurnError) -> Problem {
+    if let Some(error) = error.of_store() {
+        return error.into();
+    }
     let status = match error {
         TurnError::EmptyQuery | TurnError::NulInQuery => StatusCode::UNPROCESSABLE_ENTITY,
         TurnError::NoDraft(_) => StatusCode::NOT_FOUND,
@@ -204,5 +207,31 @@ impl TurnObserver for TurnReporter {
         }
         // The caller may want the outcome alone.
         let _ = self.events.send(event.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_engine::executor::RunError;
+    use larder_store::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn a_turn_whose_store_cannot_be_written_fails_as_a_conversation_does() {
+        let full =
+            || StoreError::DiskFull { path: "/home/ada/.larder/index.sqlite".into(), action: "writing" };
+        let stopped = || RunError::Store(full());
+        for error in [
+            TurnError::Store(full()),
+            TurnError::Stopped { turn: 1, phase: 2, name: "gather", source: Box::new(stopped()) },
+        ] {
+            let problem = problem_of(&error);
+            assert_eq!(problem.status, 507, "{error}");
+            assert!(!problem.detail.contains("ada"), "{}", problem.detail);
+        }
+        let read_only =
+            StoreError::ReadOnly { path: "/home/ada/.larder/turns/ada-2".into(), action: "opening" };
+        assert_eq!(problem_of(&TurnError::Store(read_only)).status, 503);
     }
 }

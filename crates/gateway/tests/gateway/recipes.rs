@@ -89,6 +89,18 @@ async fn a_recipe_answers_in_the_format_that_asks() {
 }
 
 #[tokio::test]
+async fn an_answer_is_given_although_its_run_cannot_be_recorded() {
+    let gateway = gateway(1).await;
+    let index = rusqlite::Connection::open(gateway.dir.path().join("home/index.sqlite")).unwrap();
+    crate::storage::fill_up(&index, "runs");
+    let body = json!({"model": "recipe/talk/brief", "messages": [{"role": "user", "content": "hi"}]});
+    let response = gateway.chat(&body).await;
+    let (status, words) = (response.status(), response.text().await.unwrap());
+    assert!(status == 200 && words.contains("chat.completion"), "{status}: {words}");
+    assert_eq!(gateway.seen().len(), 1, "which was paid for once");
+}
+
+#[tokio::test]
 async fn a_run_that_panics_is_recorded_as_a_failure_of_ours() {
     let gateway = Gateway::with(StubServer::start([]).await, INSIDE).await;
     let path = gateway.dir.path().join("larder.toml");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use larder_gateway::auth::create_key;
 use larder_proxy::record::Outcome;
-use larder_store::{KeyLimits, StoreOptions};
+use larder_store::{Job, KeyLimits, Retention, StoreOptions};
 use larder_testkit::stub::StubServer;
 use larder_text::pointer::Pointer;
 use reqwest::Response;
@@ -24,7 +24,7 @@ fn index(gateway: &Gateway) -> PathBuf {
 
 /// From now on SQLite says of every row that is added to `table` that the disk is full, as it does where no number is
 /// left for a row.
-fn fill_up(index: &Connection, table: &str) {
+pub fn fill_up(index: &Connection, table: &str) {
     let no_room = format!(
         "CREATE TABLE no_room (number INTEGER PRIMARY KEY AUTOINCREMENT);
          INSERT INTO no_room (number) VALUES ({});
@@ -93,6 +93,25 @@ async fn with_a_full_disk_what_fits_goes_whole_and_only_the_rest_is_refused() {
         records.iter().map(|record| (record.summary.outcome, record.summary.status)).collect();
     assert_eq!(ended, [(Outcome::Ok, 200), (Outcome::Failed, 507), (Outcome::Ok, 200)]);
     assert_eq!(records[1].summary.error.as_deref(), Some("storage_full"));
+}
+
+#[tokio::test]
+async fn what_collections_of_others_find_of_the_size_is_shown_either_way() {
+    let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, "").await;
+    // Its own first collection is over, and the next one is due in an hour.
+    let is_later = |job: &Job| job.kind == "collect" && job.due > gateway.app.store.now();
+    while !gateway.store().jobs().list().unwrap().iter().any(is_later) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    gateway.store().pointers().insert(b"used today", "text", "").unwrap();
+    // As `larder gc` does.
+    let collect = |retention: &Retention| gateway.app.documents.collect(retention, &|_| true).unwrap();
+    let tiny = Retention { max_bytes: Some(1), ..Retention::default() };
+    assert!(collect(&tiny).over_limit);
+    assert_eq!(degraded(&gateway).await, (json!("storage_over_limit"), true, true));
+    assert_eq!(gateway.chat(&after_tool(&long_log().repeat(4))).await.status(), 507);
+    collect(&Retention::default());
+    assert_eq!(degraded(&gateway).await, (Value::Null, false, false));
 }
 
 #[tokio::test]

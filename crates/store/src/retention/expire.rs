@@ -14,7 +14,7 @@ use larder_disk::StoreError;
 use larder_disk::Timestamp;
 
 /// Items removed in one transaction.
-const BATCH: usize = 64;
+pub(super) const BATCH: usize = 64;
 /// Rows after which no further item is added to a transaction.
 const BATCH_ROWS: usize = 1_000;
 

@@ -10,7 +10,7 @@ const KEY: &str = "over_limit";
 
 /// Keeps what a collection found.
 pub(super) fn set(store: &Store, over: bool) -> Result<(), StoreError> {
-    if store.index().read(is_over)? == over {
+    if store.is_over_limit()? == over {
         return Ok(());
     }
     store.index().write(|tx| {
@@ -20,6 +20,16 @@ pub(super) fn set(store: &Store, over: bool) -> Result<(), StoreError> {
         };
         Ok(())
     })
+}
+
+impl Store {
+    /// Whether the last collection, of any process, found the store above its limit.
+    ///
+    /// # Errors
+    /// Reading fails.
+    pub fn is_over_limit(&self) -> Result<bool, StoreError> {
+        self.index().read(is_over)
+    }
 }
 
 fn is_over(tx: &Transaction<'_>) -> Result<bool, StoreError> {

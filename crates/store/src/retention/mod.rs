@@ -126,7 +126,8 @@ impl Documents {
     /// # Errors
     /// Reading fails.
     pub fn preview_collection(&self, retention: &Retention) -> Result<CollectionReport, StoreError> {
-        self.build_missing()?;
+        // With a full disk, what is known of documents has to do.
+        self.build_missing().or_else(|error| if error.is_unwritable() { Ok(()) } else { Err(error) })?;
         self.store().preview(retention)
     }
 }
@@ -200,11 +201,14 @@ impl Store {
                 let Some(until) = expire::oldest_hour(tx, &going.until, spared(now))? else { break };
                 for kind in Kind::BY_SIZE {
                     going.add_before(tx, kind, until)?;
-                }
-                for (kind, bytes) in going.sizes(self, tx)? {
-                    if report.bytes > max {
-                        report.by_size.entry(kind.class()).or_default().add(1, bytes);
-                        report.bytes = report.bytes.saturating_sub(bytes);
+                    // As many as go at once.
+                    for batch in going.sizes(self, tx)?.chunks(expire::BATCH) {
+                        if report.bytes > max {
+                            for (kind, bytes) in batch {
+                                report.by_size.entry(kind.class()).or_default().add(1, *bytes);
+                                report.bytes = report.bytes.saturating_sub(*bytes);
+                            }
+                        }
                     }
                 }
             }

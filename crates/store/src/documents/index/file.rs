@@ -119,17 +119,8 @@ impl IndexFile {
     /// Clears the index except for vectors; [`sweep`] removes those that are no longer needed.
     pub(in crate::documents) fn clear(&self) -> Result<(), StoreError> {
         self.write(|tx| {
-            for table in [
-                "meta",
-                "documents",
-                "links",
-                "turns",
-                "research",
-                "captures",
-                "redirects",
-                "topics",
-                "gists",
-            ] {
+            let tables = "meta documents links turns research captures redirects topics gists";
+            for table in tables.split(' ') {
                 tx.execute(&format!("DELETE FROM {table}"), [])?;
             }
             tx.execute("INSERT INTO words (words) VALUES ('delete-all')", [])?;

@@ -149,6 +149,26 @@ fn a_turn_begins_with_all_that_it_needs_to_go_on() {
 }
 
 #[test]
+fn a_preview_of_a_collection_needs_no_room() {
+    let home = Home::new();
+    let documents = home.open();
+    let user = documents.user("u").unwrap();
+    user.drafts().commit(&turn(&user)).unwrap();
+    // An index that is not built, and in which SQLite has no number left for what marks it as built.
+    let full = format!(
+        "DELETE FROM meta;
+         CREATE TABLE no_room (number INTEGER PRIMARY KEY AUTOINCREMENT);
+         INSERT INTO no_room (number) VALUES ({});
+         CREATE TRIGGER disk_full BEFORE INSERT ON meta BEGIN INSERT INTO no_room (number) VALUES (NULL); END;",
+        i64::MAX
+    );
+    user.index().write(|tx| Ok(tx.execute_batch(&full)?)).unwrap();
+    let refused = documents.collect(&crate::Retention::default(), &|_| true).unwrap_err();
+    assert!(matches!(refused, StoreError::DiskFull { .. }), "{refused}");
+    documents.preview_collection(&crate::Retention::default()).unwrap();
+}
+
+#[test]
 fn a_full_disk_leaves_a_draft_as_it_was_and_the_turn_absent() {
     let home = Home::new();
     let documents = home.open();
