@@ -1,6 +1,7 @@
 //! The state behind every route: what lasts for the life of the process, and what a reload replaces atomically. Knows
 //! no wire format.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -181,6 +182,8 @@ pub struct App {
     pub telemetry: Telemetry,
     /// Cancelled when the gateway starts to shut down.
     pub stop: CancellationToken,
+    /// The early erasures at which the log of writes was emptied last.
+    pub(crate) emptied: AtomicU64,
     /// Which models are loaded.
     pub warmth: Warmth,
     /// Whether the store can write.
@@ -239,6 +242,7 @@ impl App {
             warmth: Warmth::default(),
             auth: Auth::new(store.clone())?,
             stop,
+            emptied: AtomicU64::default(),
             caches: RequestCaches::default(),
             recorder: Recorder::start(store.clone(), Arc::clone(&storage), Arc::clone(&telemetry.metrics))?,
             storage,

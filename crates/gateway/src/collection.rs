@@ -1,5 +1,7 @@
 //! Removes what has expired, next to the traffic.
 
+use std::sync::atomic::Ordering;
+
 use larder_conversation::expiry;
 use larder_store::{CollectionReport, StoreError};
 
@@ -28,6 +30,17 @@ pub(crate) fn run(app: &App) -> Result<(), StoreError> {
     let found = if report.over_limit { Err(StoreError::OverLimit) } else { Ok(()) };
     app.storage.note(StoredFor::SizeLimit, &found);
     report_on(&report);
+    empty_log(app)
+}
+
+/// Empties the log of writes, if something was erased at once since that was last done: a process that read the store may
+/// have kept `larder forget` from doing so.
+fn empty_log(app: &App) -> Result<(), StoreError> {
+    let erasures = app.store.early_erasures()?;
+    let is_due = app.emptied.load(Ordering::Relaxed) != erasures;
+    if is_due && app.store.empty_log()? {
+        app.emptied.store(erasures, Ordering::Relaxed);
+    }
     Ok(())
 }
 

@@ -42,6 +42,11 @@ impl Store {
         finish_deletions(self)?;
         repair::remove_damaged(self.home())
     }
+
+    /// Empties the log of writes, which holds erased bytes until then; false if someone read all the while.
+    pub fn empty_log(&self) -> Result<bool, StoreError> {
+        self.index().truncate_log()
+    }
 }
 
 /// Counts an erasure of originals that may have been used within the day, or damage by which one is lost.
