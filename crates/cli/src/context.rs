@@ -153,7 +153,7 @@ impl CommandContext {
     }
 
     pub fn store(&self) -> Result<UserStore, CliError> {
-        Ok(self.whole_store()?.user(&self.global.user)?)
+        Ok(self.whole_store()?.user(&self.global.user)?.begun()?)
     }
 
     /// The project in its folder, or the built-in one.

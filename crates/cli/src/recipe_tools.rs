@@ -36,7 +36,7 @@ pub async fn engine(
     access: ToolAccess,
 ) -> Result<Engine, CliError> {
     context.require_tokenizers()?;
-    let user = store.user(&context.global.user)?;
+    let user = store.user(&context.global.user)?.begun()?;
     let engine = context.engine_over(context.project()?, user, context.config.policy())?;
     // The run itself reports a missing recipe.
     let Ok(recipe) = engine.find(name, input.mode).cloned() else { return Ok(engine) };

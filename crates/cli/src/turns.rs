@@ -43,7 +43,7 @@ impl<'a> TurnSession<'a> {
         context.require_tokenizers()?;
         context.ensure_weights(flags.yes, || Ok(text_layers())).await?;
         let store = context.whole_store()?;
-        let user = store.user(&context.global.user)?;
+        let user = store.user(&context.global.user)?.begun()?;
         let engine = context.engine_over(context.project()?, user, context.config.policy())?;
         context.note_on_layers(&engine);
         let (mut host, problems) = TurnHost::open(&store, &context.config).await?;

@@ -206,8 +206,10 @@ pub enum StoreError {
         /// The newest one.
         newest: u64,
     },
-    /// Everything of the user is being deleted.
-    #[error("user {user:?}: everything of this user is being deleted; try again afterwards")]
+    /// Everything of the user is being deleted, or was after what writes began.
+    #[error(
+        "user {user:?}: everything of this user is being deleted, or was since this began; begin it anew"
+    )]
     BeingDeleted {
         /// The id of the user.
         user: String,

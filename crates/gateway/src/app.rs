@@ -1,6 +1,7 @@
 //! The state behind every route: what lasts for the life of the process, and what a reload replaces atomically. Knows
 //! no wire format.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -181,6 +182,8 @@ pub struct App {
     pub telemetry: Telemetry,
     /// Cancelled when the gateway starts to shut down.
     pub stop: CancellationToken,
+    /// The early erasures at which the log of writes was emptied last.
+    pub(crate) emptied: AtomicU64,
     /// Which models are loaded.
     pub warmth: Warmth,
     /// Whether the store can write.
@@ -239,6 +242,7 @@ impl App {
             warmth: Warmth::default(),
             auth: Auth::new(store.clone())?,
             stop,
+            emptied: AtomicU64::default(),
             caches: RequestCaches::default(),
             recorder: Recorder::start(store.clone(), Arc::clone(&storage), Arc::clone(&telemetry.metrics))?,
             storage,
@@ -394,7 +398,7 @@ impl App {
     /// The user is being deleted, or the store fails.
     pub(crate) fn conversations_behind(&self, job: &Job) -> Result<Conversations, StoreError> {
         let current = self.current();
-        let engine = current.engine(&self.store.user(&job.user)?);
+        let engine = current.engine(&self.user_of(job)?);
         Ok(current.conversations(engine.in_background(self.waited(job))))
     }
 
@@ -405,10 +409,18 @@ impl App {
     pub(crate) fn background(&self, job: &Job) -> Result<Background, StoreError> {
         let current = self.current();
         Ok(Background {
-            engine: current.engine(&self.store.user(&job.user)?).in_background(self.waited(job)),
+            engine: current.engine(&self.user_of(job)?).in_background(self.waited(job)),
             documents: self.documents.user(&job.user)?,
             embedding: current.config.embedding().map(str::to_owned),
         })
+    }
+
+    /// The store of a job's user, for this attempt. It fails if the user was forgotten since the job was claimed, which is gone
+    /// then.
+    fn user_of(&self, job: &Job) -> Result<UserStore, StoreError> {
+        let store = self.store.user(&job.user)?.begun()?;
+        store.jobs().get(job.id)?;
+        Ok(store)
     }
 
     /// How long a job has been in the queue.

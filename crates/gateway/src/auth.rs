@@ -206,11 +206,13 @@ impl Auth {
         peer: SocketAddr,
         required: Option<bool>,
     ) -> Result<Caller, AuthError> {
+        // Before the key is looked up, which goes with its user.
+        let since = self.store.early_erasures()?;
         let offered = credentials(headers).find(|text| ApiKey::is_meant(text));
         if let Some(key) = offered.and_then(ApiKey::parse)
             && let Some(record) = self.check(&key)?
         {
-            return self.admit(record);
+            return self.admit(record, since);
         }
         if offered.is_none()
             && let Some(token) = cookie(headers)
@@ -219,7 +221,7 @@ impl Auth {
             if !method.is_safe() && !origin::is_own(headers) {
                 return Err(AuthError::Foreign);
             }
-            return self.admit(record);
+            return self.admit(record, since);
         }
         let (created, is_local) = (self.store.keys().any_created()?, origin::is_local(headers, peer));
         // Where keys exist, a wrong one is a mistake even on this machine, and other callers need theirs.
@@ -232,7 +234,8 @@ impl Auth {
         if !method.is_safe() && origin::is_foreign(headers) {
             return Err(AuthError::Foreign);
         }
-        Ok(Caller { store: self.local.clone(), key: None, limits: KeyLimits::default(), operator: true })
+        let store = self.local.clone().since(since);
+        Ok(Caller { store, key: None, limits: KeyLimits::default(), operator: true })
     }
 
     /// Whether [`Auth::caller`] would answer at once, as far as can be foreseen: it looks nothing up, or no read of the
@@ -246,13 +249,15 @@ impl Auth {
             })
         };
         let mut keys = credentials(headers).filter(|text| ApiKey::is_meant(text)).peekable();
-        let looks_nothing_up =
-            keys.peek().is_none() && cookie(headers).is_none() && self.store.keys().knows_any_created();
+        let looks_nothing_up = keys.peek().is_none()
+            && cookie(headers).is_none()
+            && self.store.keys().knows_any_created()
+            && self.store.knows_erasures();
         looks_nothing_up || (self.store.reads_at_once() && keys.all(has_passed))
     }
 
-    fn admit(&self, record: KeyRecord) -> Result<Caller, AuthError> {
-        let store = self.store.user(&record.user)?;
+    fn admit(&self, record: KeyRecord, since: u64) -> Result<Caller, AuthError> {
+        let store = self.store.user(&record.user)?.since(since);
         Ok(Caller { store, key: Some(record.id), limits: record.limits, operator: record.operator })
     }
 

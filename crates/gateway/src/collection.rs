@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use std::sync::atomic::Ordering;
+
 use larder_conversation::expiry;
 use larder_engine::blocking;
 use larder_store::{CollectionReport, StoreError};
@@ -38,6 +40,17 @@ pub(crate) fn run(app: &App) -> Result<(), StoreError> {
     let report = app.collect()?;
     app.storage.note_limit(report.over_limit);
     report_on(&report);
+    empty_log(app)
+}
+
+/// Empties the log of writes, if something was erased at once since that was last done: a process that read the store may
+/// have kept `larder forget` from doing so.
+fn empty_log(app: &App) -> Result<(), StoreError> {
+    let erasures = app.store.early_erasures()?;
+    let is_due = app.emptied.load(Ordering::Relaxed) != erasures;
+    if is_due && app.store.empty_log()? {
+        app.emptied.store(erasures, Ordering::Relaxed);
+    }
     Ok(())
 }
 

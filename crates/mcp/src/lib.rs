@@ -128,8 +128,13 @@ struct Server {
 impl Server {
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<McpCaller, ErrorData> {
         let brought = || context.extensions.get::<Parts>()?.extensions.get::<McpCaller>();
-        let caller = self.caller.as_ref().or_else(brought);
-        caller
+        if let Some(caller) = &self.caller {
+            let store = caller.engine.store.clone().begun();
+            let store = store.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            let engine = Arc::new(caller.engine.for_user(store));
+            return Ok(McpCaller { engine, ..caller.clone() });
+        }
+        brought()
             .cloned()
             .ok_or_else(|| ErrorData::internal_error("a bug in larder: a request without a caller", None))
     }

@@ -205,6 +205,8 @@ impl StoredContents<'_> {
             missing.entry(hash).or_insert(content);
         }
         let found = self.store.index().read(|tx| {
+            // Files of a transaction that is refused would stay.
+            self.store.require_staying(tx)?;
             let find = |hash: &ContentHash| Ok((*hash, places::find(tx, self.store.user(), *hash)?));
             missing.keys().map(find).collect::<Result<BTreeMap<_, _>, StoreError>>()
         })?;

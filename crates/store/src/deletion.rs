@@ -3,6 +3,9 @@
 //! A first transaction deletes the rows and adds a marker; a second one renames the folder so that it is hidden and
 //! deletes the marker; then the files are removed. While the marker exists, no rows are written for that user.
 //! Opening a store completes what a crash interrupted.
+//!
+//! The second one also counts an early erasure and leaves the number, under a hash of the folder: what began at a lower
+//! one, such as a request that is being answered, writes nothing afterwards (see [`crate::UserStore::since`]).
 
 use std::io;
 
@@ -33,14 +36,16 @@ impl Store {
             }
             pass_on(tx, user, None)?;
             count_early_erasure(tx)?;
-            tx.execute(
-                "INSERT INTO deletions (folder) VALUES (?1) ON CONFLICT DO NOTHING",
-                [user::folder(user)],
-            )?;
+            tx.execute("INSERT OR IGNORE INTO deletions (folder) VALUES (?1)", [user::folder(user)])?;
             Ok(())
         })?;
         finish_deletions(self)?;
         repair::remove_damaged(self.home())
+    }
+
+    /// Empties the log of writes, which holds erased bytes until then; false if someone read all the while.
+    pub fn empty_log(&self) -> Result<bool, StoreError> {
+        self.index().truncate_log()
     }
 }
 
@@ -49,6 +54,11 @@ pub(crate) fn count_early_erasure(tx: &Transaction<'_>) -> Result<(), StoreError
     let sql = "INSERT INTO meta (key, value) VALUES (?1, '1') ON CONFLICT DO UPDATE SET value = value + 1";
     tx.execute(sql, [EARLY_ERASURES])?;
     Ok(())
+}
+
+/// The key in `meta` of the number of early erasures at which the user with this folder was deleted last.
+pub(crate) fn deleted_at(folder: &str) -> String {
+    format!("deleted {}", blake3::hash(folder.as_bytes()).to_hex())
 }
 
 /// Completes every deletion in progress.
@@ -71,9 +81,11 @@ fn move_away(store: &Store, tx: &Transaction<'_>, folder: &str) -> Result<(), St
     if tx.execute("DELETE FROM deletions WHERE folder = ?1", [folder])? == 0 {
         return Ok(());
     }
+    count_early_erasure(tx)?;
+    let note = "INSERT OR REPLACE INTO meta (key, value) SELECT ?1, value FROM meta WHERE key = ?2";
+    tx.execute(note, [&deleted_at(folder), EARLY_ERASURES])?;
     let root = store.blobs().root();
-    let from = root.join(folder);
-    let to = root.join(format!("{DELETED_PREFIX}{}", store.new_run_id()?));
+    let (from, to) = (root.join(folder), root.join(format!("{DELETED_PREFIX}{}", store.new_run_id()?)));
     match std::fs::rename(&from, to) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(StoreError::io(&from, "deleting a user's blobs")(error))

@@ -150,8 +150,8 @@ pub struct ReadBackRow {
 impl Store {
     /// Records many requests, of any users, in one durable transaction, and returns how many were added.
     ///
-    /// An existing id is skipped, so a batch may be repeated after a failure. Requests of a user who is being deleted
-    /// are skipped.
+    /// An existing id is skipped, so a batch may be repeated after a failure. Requests of a user who is being deleted,
+    /// or was after they began, are skipped.
     pub fn record_exchanges(&self, batch: &[(&UserStore, NewExchange<'_>)]) -> Result<usize, StoreError> {
         if batch.is_empty() {
             return Ok(0);
@@ -164,13 +164,9 @@ impl Store {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
                  ON CONFLICT (user, id) DO NOTHING",
             )?;
-            let (mut added, mut used, mut users) = (0, BTreeMap::new(), BTreeMap::new());
+            let (mut added, mut used) = (0, BTreeMap::new());
             for (user, new) in batch {
-                let stays = match users.get(user.user()) {
-                    Some(&stays) => stays,
-                    None => *users.entry(user.user()).or_insert(user.is_staying(tx)?),
-                };
-                if !stays {
+                if !user.is_staying(tx)? {
                     continue;
                 }
                 for name in new.used {

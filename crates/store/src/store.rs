@@ -15,7 +15,7 @@ use crate::calibrations::Calibrations;
 use crate::compactions::{Compactions, DEFAULT_COMPACTION_TTL};
 use crate::contents::StoredContents;
 use crate::conversations::Conversations;
-use crate::deletion::{EARLY_ERASURES, finish_deletions};
+use crate::deletion::{EARLY_ERASURES, deleted_at, finish_deletions};
 use crate::exchanges::Exchanges;
 use crate::index::IndexDb;
 use crate::interventions::Interventions;
@@ -189,6 +189,11 @@ impl Store {
         Ok(self.marks()?.1)
     }
 
+    /// Whether [`Store::early_erasures`] would not read.
+    pub fn knows_erasures(&self) -> bool {
+        self.index().is_recent(&self.inner.marks)
+    }
+
     /// The newest revision and [`Store::early_erasures`], which every request needs, in one look-up.
     pub(crate) fn marks(&self) -> Result<(u64, u64), StoreError> {
         self.index().read_recent(&self.inner.marks, |index| {
@@ -240,6 +245,7 @@ impl Store {
             key: self.inner.master.for_user(user),
             folder: user::folder(user),
             user: user.to_owned(),
+            since: None,
             store: self.clone(),
         })
     }
@@ -262,9 +268,21 @@ pub struct UserStore {
     user: String,
     folder: String,
     key: PointerKey,
+    since: Option<u64>,
 }
 
 impl UserStore {
+    /// The view of what began at so many [`Store::early_erasures`]: it writes nothing once the user was deleted since.
+    #[must_use]
+    pub fn since(self, erasures: u64) -> Self {
+        Self { since: Some(erasures), ..self }
+    }
+
+    /// The view of what begins now, as [`UserStore::since`].
+    pub fn begun(self) -> Result<Self, StoreError> {
+        self.store.early_erasures().map(|erasures| self.since(erasures))
+    }
+
     /// The user's id.
     pub fn user(&self) -> &str {
         &self.user
@@ -392,14 +410,18 @@ impl UserStore {
         Ok(())
     }
 
-    /// Rejects rows for a user who is being deleted (see `deletion`).
+    /// Rejects rows for a user who is being deleted, or was since what writes them began (see `deletion`).
     pub(crate) fn require_staying(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
         if self.is_staying(tx)? { Ok(()) } else { Err(StoreError::BeingDeleted { user: self.user.clone() }) }
     }
 
-    /// Whether the user is not being deleted.
+    /// Whether the user is not being deleted, and was not since.
     pub(crate) fn is_staying(&self, tx: &Transaction<'_>) -> Result<bool, StoreError> {
-        let mut leaving = tx.prepare_cached("SELECT 1 FROM deletions WHERE folder = ?1")?;
-        Ok(!leaving.exists([&self.folder])?)
+        let mut leaving = tx.prepare_cached(
+            "SELECT 1 FROM deletions WHERE folder = ?1
+             UNION ALL SELECT 1 FROM meta WHERE key = ?2 AND CAST(value AS INTEGER) > ?3",
+        )?;
+        let since = self.since.map_or(i64::MAX, to_sql);
+        Ok(!leaving.exists((&self.folder, deleted_at(&self.folder), since))?)
     }
 }

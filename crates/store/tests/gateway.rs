@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use common::{Home, exchange, facts, message};
 use larder_store::{
     ExchangeFilter, ForkPoint, KeyId, KeyLimits, LearnedSettings, LineKind, NewExchange, NewKey, NewRun,
-    RESERVATION_LIFETIME, Reservation, ReserveOutcome, RunFacts, RunStatus, RunTokens, Shortage, Spend,
-    Store, StoreError, Timestamp, TranscriptMessage, UserStore,
+    NewTranscript, RESERVATION_LIFETIME, Reservation, ReserveOutcome, RunFacts, RunStatus, RunTokens,
+    Shortage, Spend, Store, StoreError, StoreOptions, Timestamp, TranscriptMessage, UserStore,
 };
 use larder_text::hash::ContentHash;
 use larder_text::pointer::{Pointer, PointerKey};
@@ -771,6 +771,33 @@ fn a_record_of_a_user_who_is_going_is_left_out() {
     raw.execute("INSERT INTO deletions VALUES ('u-ada')", []).unwrap();
     assert_eq!(home.store.record_exchanges(&batch).unwrap(), 1);
     assert!(ada.exchanges().get("a").unwrap().is_none() && eve.exchanges().get("b").unwrap().is_some());
+}
+
+#[test]
+fn what_began_before_its_user_was_deleted_is_not_stored() {
+    let home = Home::new();
+    let began = |user| home.user(user).begun().unwrap();
+    let (early, eve) = (began("ada"), began("eve"));
+    let other = Store::open(home.path(), StoreOptions::default()).unwrap();
+    other.delete_user("ada").unwrap();
+    // Another process is believed to have changed nothing for 2 ms.
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    let late = began("ada");
+    let batch =
+        [(&early, exchange("a")), (&late, exchange("b")), (&eve, exchange("c")), (&early, exchange("d"))];
+    assert_eq!(home.store.record_exchanges(&batch).unwrap(), 2);
+    let messages = [message(b"said")];
+    let [said_late, said_early] =
+        [&late, &early].map(|store| NewTranscript { store, session: "s", messages: &messages, reply: None });
+    let places = home.store.append_transcripts(&[said_late, said_early]);
+    assert!(matches!(&places[..], [Ok(_), Err(StoreError::BeingDeleted { .. })]), "{places:?}");
+    assert_eq!(late.transcripts().lines("s").unwrap().len(), 1);
+    let large = vec![b'x'; 100_000];
+    let refused = early.pointers().insert(&large, "text", "");
+    assert!(matches!(refused, Err(StoreError::BeingDeleted { .. })), "{refused:?}");
+    assert!(early.session_revisions().begin("t", 1).is_err() && !home.path().join("blobs/u-ada").exists());
+    late.pointers().insert(&large, "text", "").unwrap();
+    assert!(home.store.verify().unwrap().is_clean());
 }
 
 proptest! {

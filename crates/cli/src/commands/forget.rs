@@ -11,7 +11,8 @@ use crate::keyboard::Keyboard;
 use crate::output;
 
 pub async fn run(context: &CommandContext, who: &str, yes: bool) -> Result<(), CliError> {
-    let documents = TurnHost::documents(&context.whole_store()?, &context.config)?;
+    let store = context.whole_store()?;
+    let documents = TurnHost::documents(&store, &context.config)?;
     if !documents.knows(who)? {
         return Err(StoreError::UnknownUser { user: who.to_owned() }.into());
     }
@@ -23,10 +24,17 @@ pub async fn run(context: &CommandContext, who: &str, yes: bool) -> Result<(), C
         return Err(CliError::Fixable(words));
     }
     documents.forget(who)?;
+    let is_overwritten = store.empty_log()?;
     if context.global.format == Format::Json {
-        return output::json(&json!({"forgotten": who}));
+        return output::json(&json!({"forgotten": who, "overwritten": is_overwritten}));
     }
     output::say(&format!("deleted everything of {who}"));
+    if !is_overwritten {
+        output::say(
+            "note: bytes of it stay in the log of writes until the processes that read the store now end: \
+             `larder gc` empties it then, or a server within the hour",
+        );
+    }
     Ok(())
 }
 

@@ -38,6 +38,9 @@ pub fn run(context: &CommandContext, dry_run: bool) -> Result<(), CliError> {
             true
         })?
     };
+    if !dry_run && !store.empty_log()? {
+        output::say("note: the log of writes was not emptied, because another process reads the store");
+    }
     if context.global.format == Format::Json {
         return output::json(&json!({"dry_run": dry_run, "report": report}));
     }

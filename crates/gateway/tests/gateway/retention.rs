@@ -1,5 +1,6 @@
 //! Expired originals as clients meet them, and that a conversation in use loses none.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use larder_store::{ExchangeFilter, Retention, Store, StoreOptions};
@@ -7,7 +8,7 @@ use larder_testkit::stub::{Answer, StubServer};
 use larder_text::pointer::Pointer;
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, SetClock, after_tool, long_log, pointers, said};
+use crate::support::{Gateway, SetClock, after_tool, completion, long_log, pointers, said};
 
 /// Waits until so many requests are recorded.
 async fn recorded(gateway: &Gateway, requests: usize) {
@@ -114,6 +115,41 @@ async fn what_another_process_forgets_is_stored_again_before_a_pointer_to_it_is_
         assert!(gateway.last_sent().to_string().contains(&id.to_string()));
         let original = gateway.store().pointers().resolve(&Pointer::whole(id.clone())).unwrap();
         assert_eq!(original, long_log().as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_request_under_way_when_its_user_is_forgotten_stores_nothing_and_a_later_one_does() {
+    let reply = completion(json!({"role": "assistant", "content": "a dawn reply"}), "stop").to_string();
+    let (begun, rest) = reply.split_at(20);
+    let (answer, pusher) = Answer::new(200, "application/json", begun).pushed();
+    let gateway = Gateway::new([answer, said("a dusk reply")]).await;
+    let ask = |session: &str| {
+        let body = json!({"model": "mini", "max_tokens": 10,
+            "messages": [{"role": "user", "content": format!("an {session} word")}]});
+        gateway.post("/v1/chat/completions", body.to_string()).header("x-larder-session", session).send()
+    };
+    let asking = tokio::spawn(ask("dawn"));
+    while gateway.seen().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let home = gateway.dir.path().join("home");
+    Store::open(&home, StoreOptions::default()).unwrap().delete_user("local").unwrap();
+    pusher.push(rest);
+    drop(pusher);
+    let answered = asking.await.unwrap().unwrap();
+    assert_eq!(answered.status(), 200);
+    assert!(answered.text().await.unwrap().contains("a dawn reply"));
+    assert_eq!(ask("dusk").await.unwrap().status(), 200);
+    let (store, dir) = (gateway.store(), Arc::clone(&gateway.dir));
+    let (records, _) = gateway.stop().await;
+    assert_eq!(records.len(), 1, "{records:?}");
+    assert_eq!(records[0].summary.session.as_deref(), Some("dusk"));
+    assert!(store.transcripts().lines("dawn").unwrap().is_empty());
+    assert!(!store.transcripts().lines("dusk").unwrap().is_empty());
+    for file in ["index.sqlite", "index.sqlite-wal"] {
+        let bytes = std::fs::read(dir.path().join("home").join(file)).unwrap_or_default();
+        assert!(!bytes.windows(4).any(|window| window == b"dawn"), "{file}");
     }
 }
 

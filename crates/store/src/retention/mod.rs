@@ -223,8 +223,8 @@ impl Store {
     /// Erases everything that is noted for it, from files, the index and the log of its writes.
     pub(crate) fn finish_erasing(&self) -> Result<(), StoreError> {
         while self.erase_batch()?.is_some() {}
-        let path = || self.index().path().to_path_buf();
-        self.index().truncate_log()?.then_some(()).ok_or_else(|| StoreError::Locked { path: path() })
+        let locked = || StoreError::Locked { path: self.index().path().to_path_buf() };
+        if self.empty_log()? { Ok(()) } else { Err(locked()) }
     }
 }
 

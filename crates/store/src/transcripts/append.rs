@@ -130,8 +130,8 @@ impl Transcripts<'_> {
         batch: &mut AppendBatch<'a>,
     ) -> Result<TranscriptPlace, StoreError> {
         user::check_name("session id", new.session)?;
+        self.store.require_staying(tx)?;
         if batch.used.insert((new.store.user(), new.session)) {
-            self.store.require_staying(tx)?;
             self.store.touch_session(tx, new.session, self.store.now())?;
         }
         let history = HashedHistory::of(new.messages, new.reply);
