@@ -18,6 +18,7 @@ pub mod recent;
 pub mod run_id;
 pub mod segments;
 pub mod tree;
+pub mod user;
 
 pub use clock::{Clock, Entropy, MILLIS_PER_DAY, ParseTimestampError, SystemClock, SystemEntropy, Timestamp};
 pub use error::StoreError;

@@ -13,10 +13,10 @@ use rusqlite::Transaction;
 
 use crate::conversations::pass_on;
 use crate::store::Store;
-use crate::user;
 use larder_disk::StoreError;
 use larder_disk::data_rules::user_tables;
 use larder_disk::files;
+use larder_disk::user;
 
 use crate::repair;
 

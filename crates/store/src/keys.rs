@@ -13,9 +13,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::pointers::to_sql;
 use crate::store::Store;
-use crate::user;
 use larder_disk::StoreError;
 use larder_disk::Timestamp;
+use larder_disk::user;
 
 pub use budgets::{DaySpend, RESERVATION_LIFETIME, Reservation, ReserveOutcome, Shortage, Spend};
 

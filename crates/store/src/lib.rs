@@ -69,7 +69,6 @@ mod runs;
 
 mod store;
 mod transcripts;
-mod user;
 mod verify;
 
 pub use backup::BackupReport;
@@ -101,6 +100,7 @@ pub use larder_disk::frame::{NewBytes, PackedContent};
 pub use larder_disk::home::{copy_to_read, remove_home_file, unwritable, write_home_file};
 pub use larder_disk::locks::TurnLease;
 pub use larder_disk::run_id::{ParseRunIdError, RunId};
+pub use larder_disk::user::LOCAL_USER;
 pub use larder_disk::{
     Clock, Entropy, ParseTimestampError, StoreError, SystemClock, SystemEntropy, Timestamp,
 };
@@ -117,7 +117,6 @@ pub use transcripts::{
     ForkPoint, LineKind, NewTranscript, PayloadRef, TranscriptLine, TranscriptMessage, TranscriptPlace,
     Transcripts, branch_of,
 };
-pub use user::LOCAL_USER;
 pub use verify::{VerifyProblem, VerifyReport};
 
 /// Whether documents can be kept in an S3 bucket: the feature `s3`.

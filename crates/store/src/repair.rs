@@ -13,12 +13,12 @@ use crate::contents::Found;
 use crate::index::IndexDb;
 use crate::pointers::{StoredPointer, instructions};
 use crate::store::{Store, StoreOptions, UserStore};
-use crate::user;
 use larder_disk::StoreError;
 use larder_disk::data_rules::lost_with_index;
 use larder_disk::files;
 use larder_disk::home::Layout;
 use larder_disk::segments::PointerNote;
+use larder_disk::user;
 
 /// What a pointer says whose record is of a format that did not keep it.
 const UNKNOWN_KIND: &str = "unknown";

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::pointers::to_sql;
 use crate::store::{Store, UserStore};
-use crate::user;
 use larder_disk::StoreError;
 use larder_disk::Timestamp;
+use larder_disk::user;
 
 /// Every so many revisions one holds everything learned in it, so that reading a revision reads less than so many changes.
 const CHECKPOINT_EVERY: u64 = 64;

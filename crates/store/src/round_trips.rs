@@ -2,8 +2,8 @@
 //! history that it sends later. Does not read the documents.
 
 use crate::store::UserStore;
-use crate::user;
 use larder_disk::StoreError;
+use larder_disk::user;
 
 /// Maximum keys read per conversation; of a larger one, always the same keys are read.
 const MAX_READ: i64 = 10_000;

@@ -28,7 +28,6 @@ use crate::revisions::{Revisions, SessionRevisions};
 use crate::round_trips::RoundTrips;
 use crate::runs::Runs;
 use crate::transcripts::Transcripts;
-use crate::user;
 use larder_disk::StoreError;
 use larder_disk::blobs::Blobs;
 use larder_disk::foreground::{Foreground, ForegroundWork};
@@ -36,6 +35,7 @@ use larder_disk::home::Layout;
 use larder_disk::recent::Recent;
 use larder_disk::run_id::RunId;
 use larder_disk::segments::Segments;
+use larder_disk::user;
 use larder_disk::{Clock, Entropy, SystemClock, SystemEntropy, Timestamp};
 
 /// Default time to wait for another process before giving up.

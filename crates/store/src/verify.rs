@@ -13,11 +13,11 @@ use crate::retention;
 use crate::runs::RunRecord;
 use crate::store::{Store, UserStore};
 use crate::transcripts::{self, PayloadRef};
-use crate::user;
 use larder_disk::StoreError;
 use larder_disk::files::{self, FolderEntry, TEMP_PREFIX};
 use larder_disk::frame::FrameReader;
 use larder_disk::segments::is_segment;
+use larder_disk::user;
 
 /// What a check found.
 #[derive(Debug, Default)]

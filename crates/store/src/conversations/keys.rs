@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::{ConversationMessage, Conversations, Track};
 use crate::pointers::to_sql;
-use crate::user;
+use larder_disk::user;
 
 impl Conversations<'_> {
     /// The message of a track that was posted with a key and, if one is given, this text.

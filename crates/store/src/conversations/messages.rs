@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{ConversationCost, Conversations, Erasure, MemoryRecord, Track, json, number, time};
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
-use crate::user;
+use larder_disk::user;
 
 const COLUMNS: &str =
     "number, session, role, text, pointer, reply_to, pending, data, created, coalesce(turn, number)";

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::pointers::to_sql;
 use crate::store::UserStore;
-use crate::user;
+use larder_disk::user;
 
 pub use self::changes::{PersonChanges, PersonSeen};
 pub use self::costs::{ConversationCost, ConversationCostRow};

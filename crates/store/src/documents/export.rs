@@ -74,7 +74,7 @@ impl Documents {
     /// # Errors
     /// Reading fails.
     pub fn knows(&self, user: &str) -> Result<bool, StoreError> {
-        crate::user::check(user)?;
+        larder_disk::user::check(user)?;
         let has_rows = self.store().index().read(|tx| {
             let forgotten = "SELECT EXISTS (SELECT 1 FROM document_forgets WHERE id = ?1)".to_owned();
             let tables = user_tables()
@@ -86,7 +86,7 @@ impl Documents {
             }
             Ok(false)
         })?;
-        let has_blobs = self.store().blobs().root().join(crate::user::folder(user)).is_dir();
+        let has_blobs = self.store().blobs().root().join(larder_disk::user::folder(user)).is_dir();
         Ok(has_rows || has_blobs || self.user_names()?.contains(&name_of(&UserPlace::new(user))))
     }
 }

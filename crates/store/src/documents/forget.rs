@@ -14,7 +14,7 @@ impl Documents {
     /// If a turn of the user is running, which would write documents again: nothing is removed then. Or if removing
     /// fails; another call, or [`Documents::recover`], continues it.
     pub fn forget(&self, user: &str) -> Result<(), StoreError> {
-        crate::user::check(user)?;
+        larder_disk::user::check(user)?;
         require_rest(self, user)?;
         self.store().index().write(|tx| {
             tx.execute("INSERT INTO document_forgets (id) VALUES (?1) ON CONFLICT DO NOTHING", [user])?;

@@ -79,7 +79,7 @@ impl Uses<'_> {
     /// # Errors
     /// The domain is not a valid name, or the main database cannot be written.
     pub fn record_source(&self, domain: &str, ok: bool) -> Result<(), StoreError> {
-        crate::user::check_name("the site", domain)?;
+        larder_disk::user::check_name("the site", domain)?;
         let now = self.docs.now().as_millis();
         self.docs.store.write_unsynced(|tx| {
             tx.prepare_cached(

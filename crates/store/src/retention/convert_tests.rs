@@ -7,7 +7,8 @@ use std::time::Duration;
 use larder_text::pointer::{Pointer, PointerId};
 
 use crate::pointers::instructions;
-use crate::{Retention, Store, StoreOptions, user};
+use crate::{Retention, Store, StoreOptions};
+use larder_disk::user;
 
 use super::*;
 

@@ -8,10 +8,10 @@ use rusqlite::Transaction;
 
 use crate::pointers::to_sql;
 use crate::store::Store;
-use crate::user;
 use larder_disk::StoreError;
 use larder_disk::files;
 use larder_disk::segments::RecordPlace;
+use larder_disk::user;
 
 /// Contents erased in one transaction: each may be a file to remove, and others wait for the transaction.
 const BATCH: i64 = 64;

@@ -15,9 +15,9 @@ use crate::contents::{InsertBatch, MAX_ROW_BYTES, MAX_TRIES, NewContent};
 use crate::pointers::{StoredPointer, to_sql};
 use crate::retention::limit;
 use crate::store::{Store, UserStore};
-use crate::user;
 use larder_disk::StoreError;
 use larder_disk::based;
+use larder_disk::user;
 
 /// The hash of a history, or of the form in which a message went upstream.
 type Digest = [u8; 32];

@@ -1,6 +1,6 @@
 //! User ids, the folder names derived from them, and valid names of other things. Does not access the folders.
 
-use larder_disk::StoreError;
+use crate::StoreError;
 
 /// The default user: on the command line unless another is given, and for gateway callers while there are no keys.
 pub const LOCAL_USER: &str = "local";
@@ -10,13 +10,19 @@ const MAX_NAME_BYTES: usize = 256;
 const MAX_PLAIN_BYTES: usize = 64;
 
 /// Rejects ids that are empty, longer than 256 bytes, or contain control characters (including NUL).
-pub(crate) fn check(user: &str) -> Result<(), StoreError> {
+///
+/// # Errors
+/// The id is one of these.
+pub fn check(user: &str) -> Result<(), StoreError> {
     let Some(reason) = fault(user) else { return Ok(()) };
     Err(StoreError::InvalidUser { user: shortened(user), reason })
 }
 
 /// As [`check`], for the name of something else.
-pub(crate) fn check_name(what: &'static str, name: &str) -> Result<(), StoreError> {
+///
+/// # Errors
+/// As [`check`].
+pub fn check_name(what: &'static str, name: &str) -> Result<(), StoreError> {
     let Some(reason) = fault(name) else { return Ok(()) };
     Err(StoreError::InvalidName { what, name: shortened(name), reason })
 }
@@ -41,7 +47,7 @@ fn shortened(name: &str) -> String {
 ///
 /// Plain ids stay readable after `u-`; all others (with separators, dots, capitals, non-ASCII, or too long) become
 /// `h-` and a hash. No id can therefore leave its folder, and no two share one even on case-insensitive file systems.
-pub(crate) fn folder(user: &str) -> String {
+pub fn folder(user: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
     if user.len() <= MAX_PLAIN_BYTES && user.bytes().all(plain) {
         format!("u-{user}")
