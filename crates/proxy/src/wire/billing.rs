@@ -29,7 +29,7 @@ impl Item<'_> {
     }
 
     /// Whether it contains instructions with billing information.
-    fn is_billed(&self) -> bool {
+    pub fn is_billed(&self) -> bool {
         let is_billed = |text: &Text<'_>| text.raw.get(1..).is_some_and(|text| text.starts_with(BILLING));
         self.role() == Role::System && self.texts.iter().any(is_billed)
     }
