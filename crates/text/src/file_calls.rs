@@ -106,7 +106,7 @@ fn printed_file(command: &str) -> Option<String> {
         if !prints(program) || !only_prints {
             return None;
         }
-        let path = first.filter(|word| !word.starts_with('-')).last();
+        let path = first.rfind(|word| !word.starts_with('-'));
         file = file.or(path.map(|path| path.trim_matches(['"', '\'']).to_owned()));
     }
     file

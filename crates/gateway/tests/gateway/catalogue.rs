@@ -63,7 +63,7 @@ async fn asked_with(settings: &str, model: &str, features: &[&str]) -> Vec<(u16,
     let counted = Answer::json(200, &json!({"input_tokens": 210_000}));
     let provider = StubServer::start([Answer::json(200, &reply), counted]).await;
     let address = provider.address();
-    let settings = settings.replace("ADDRESS", &address.to_string());
+    let settings = settings.replace("ADDRESS", address);
     let settings = format!("[gateway]\nopenai = \"{address}/v1\"\nanthropic = \"{address}\"\n{settings}");
     let gateway = Gateway::with(provider, &settings).await;
     let body = json!({"model": model, "max_tokens": 32_000, "messages": [{"role": "user", "content": text(190_000)}]});
