@@ -533,7 +533,7 @@ fn a_prefix_too_short_to_be_cached_may_move_for_less() {
     let said = [
         plain(Role::User, words(900)),
         Said { calls: vec![("c1".to_owned(), "read")], ..plain(Role::Assistant, "") },
-        Said { result_of: Some("c1".to_owned()), ..plain(Role::Tool, words(300)) },
+        Said { result_of: Some("c1".to_owned()), ..plain(Role::Tool, words(1_300)) },
     ];
     let decided = |minimum| {
         let cache = Some(CacheShares { minimum, read: 0.1, write: 1.25, write_hour: 2.0 });

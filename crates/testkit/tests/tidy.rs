@@ -59,6 +59,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("rank", &["bm25", "query", "words"]),
             ("sections", &[]),
             ("select", &["json", "lines", "pointer"]),
+            ("source", &["lines"]),
             ("sse", &["json"]),
             ("table_spans", &["elements", "markup"]),
             ("time", &[]),

@@ -79,7 +79,8 @@ fn command_argument(argument: &Value) -> Option<String> {
             whole.or_else(|| items.iter().find_map(command_argument))
         }
         Value::Object(fields) => {
-            let is_command = |name: &str| ["cmd", "command", "script"].iter().any(|word| name.contains(word));
+            let is_command =
+                |name: &str| ["cmd", "command", "script"].iter().any(|word| name.ends_with(word));
             fields.iter().filter(|(name, _)| is_command(name)).find_map(|(_, value)| command_argument(value))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
