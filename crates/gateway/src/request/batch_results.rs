@@ -51,25 +51,16 @@ pub async fn forward(
     // Without its length: the server would stop at the last byte, and a last line without a line break would not be
     // counted.
     let head = reply::copied(&incoming, ours, false);
-    let mut meter = Meter {
-        active,
-        current,
-        dialect,
-        line: Vec::new(),
-        is_other: false,
-        usage: Usage::default(),
-        cost: None,
-        model: None,
-    };
+    let mut meter = Meter { active, current, dialect, line: Vec::new(), usage: Usage::default(), cost: None };
     let mut incoming = incoming;
     // Most batches use one model, which the first piece names. If it has no price, the request is refused before any
-    // result is sent, and nothing is charged.
+    // result is sent.
     let first = match meter.next(&mut incoming).await {
         Ok(first) => first,
         Err(error) => return reply::refuse(meter.active, dialect, error),
     };
     meter.active.respond(incoming.status);
-    let state = Some((first, meter, incoming));
+    let state = first.map(|first| (Some(first), meter, incoming));
     let pieces = stream::unfold(state, |state| async move {
         let (ready, mut meter, mut incoming) = state?;
         if let Some(ready) = ready {
@@ -92,80 +83,45 @@ pub async fn forward(
     head.body(Body::from_stream(pieces)).unwrap_or_default()
 }
 
-/// Adds up what the lines of the results report. Nothing of a line is handed out before it is counted, and nothing is
-/// charged that is not handed out.
+/// Adds up what the lines of the results report.
 struct Meter {
     active: ActiveRequest,
     current: Arc<Snapshot>,
     dialect: ApiDialect,
-    /// The beginning of a line of results whose end has not come.
+    /// The beginning of a line whose end has not come.
     line: Vec<u8>,
-    /// Whether the line whose end has not come is not one of results.
-    is_other: bool,
     usage: Usage,
     cost: Option<Usd>,
-    /// The model of the last line that was counted.
-    model: Option<String>,
 }
 
 impl Meter {
-    /// What can be handed out next, charged; `None` at the end.
+    /// The next piece, with all lines that end in it counted.
     async fn next(&mut self, incoming: &mut Incoming) -> Result<Option<Bytes>, RequestError> {
-        loop {
-            let piece = incoming.chunk().await?;
-            let ready = match &piece {
-                Some(piece) => self.take(piece)?,
-                None => {
-                    self.count()?;
-                    std::mem::take(&mut self.line)
-                }
-            };
-            if !ready.is_empty() {
-                self.charge();
-                return Ok(Some(ready.into()));
-            }
-            if piece.is_none() {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Counts all lines that end in this piece, and returns what no longer waits for its end.
-    fn take(&mut self, piece: &[u8]) -> Result<Vec<u8>, RequestError> {
-        let mut ready = Vec::with_capacity(self.line.len() + piece.len());
-        for part in piece.split_inclusive(|&byte| byte == b'\n') {
-            let is_whole = part.ends_with(b"\n");
-            if self.is_other {
-                ready.extend_from_slice(part);
-                self.is_other = !is_whole;
-                continue;
-            }
+        let piece = incoming.chunk().await?;
+        let Some(bytes) = &piece else {
+            self.take_line()?;
+            return Ok(None);
+        };
+        for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(part);
-            if is_whole {
-                self.count()?;
-                ready.append(&mut self.line);
+            if part.ends_with(b"\n") {
+                self.take_line()?;
             } else if !self.line.starts_with(b"{") {
-                ready.append(&mut self.line);
-                self.is_other = true;
+                // Not a line of results: only its end matters.
+                self.line.truncate(1);
             } else if self.line.len() > MAX_LINE {
                 return Err(RequestError::invalid("a line of the results is too long to be counted"));
             }
         }
-        Ok(ready)
+        Ok(piece)
     }
 
-    /// Charges what was counted: however the reply ends, it is handed out.
-    fn charge(&mut self) {
-        let Some(model) = &self.model else { return };
-        let used = executor::Spending { usage: self.usage, cost: self.cost };
-        self.active.record_run(used, (0, Usd::default()));
-        self.active.set_model(model);
-    }
-
-    /// Counts the line.
-    fn count(&mut self) -> Result<(), RequestError> {
-        let line = std::str::from_utf8(&self.line).ok();
-        let Some((model, usage)) = line.and_then(|line| self.read(line)) else { return Ok(()) };
+    /// Counts a whole line.
+    fn take_line(&mut self) -> Result<(), RequestError> {
+        let line = std::mem::take(&mut self.line);
+        let Some((model, usage)) = std::str::from_utf8(&line).ok().and_then(|line| self.read(line)) else {
+            return Ok(());
+        };
         let route = self.current.routes.find(Endpoint::Generate(self.dialect), &model, self.current.shared());
         let (by, prices) = route.ok().map(|route| (route.model, route.prices)).unzip();
         let prices = prices.flatten();
@@ -179,7 +135,10 @@ impl Meter {
             let usage = Usage { service: Service::Batch, ..usage };
             self.cost = Some(self.cost.unwrap_or_default() + prices.cost(&usage).total);
         }
-        self.model = Some(model);
+        // However the reply ends, what was handed out is charged.
+        let used = executor::Spending { usage: self.usage, cost: self.cost };
+        self.active.record_run(used, (0, Usd::default()));
+        self.active.set_model(&model);
         Ok(())
     }
 

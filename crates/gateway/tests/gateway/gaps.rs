@@ -312,7 +312,8 @@ async fn texts_with_a_picture_between_them_stay_where_they_are() {
     let called =
         |id: &str, output: Value| json!({"type": "function_call_output", "call_id": id, "output": output});
     let log = long_log();
-    let between = json!([text(&log), picture, text("after the change:"), picture, text("end")]);
+    let start: String = log.lines().take(40).flat_map(|line| [line, "\n"]).collect();
+    let between = json!([text(&start), picture, text("after the change:"), picture, text("end")]);
     let below = json!([text(&log), text("before and after the change:"), picture, picture]);
     let input = json!([{"role": "user", "content": "go"}, call("a"), called("a", between.clone()), call("b"),
         called("b", below.clone())]);

@@ -348,7 +348,7 @@ async fn a_long_reply_says_in_the_transcript_where_it_is_cut() {
 async fn failure_reports_stay_whole_in_formats_without_an_error_flag() {
     let gateway = Gateway::new([said("ok"), said("ok")]).await;
     let lines = |first: &str| {
-        let frames = (0..26).map(|at| format!("  File \"step_{at}.py\", line {}, in run\n", at * 31 + 7));
+        let frames = (0..220).map(|at| format!("  File \"step_{at}.py\", line {}, in run\n", at * 31 + 7));
         format!("{first}\n{}KeyError: 'granary'\n", frames.collect::<String>())
     };
     let failed = after_tool(&lines("Traceback (most recent call last):"));
