@@ -138,7 +138,7 @@ fn a_shortened_message_has_a_badge_that_leads_to_both_forms() {
 
 #[test]
 fn compactions_savings_and_what_is_read_back_are_counted_by_session_and_tool() {
-    let (_shop, served) = served("[policy]\nentry_cap = 500\n", &[]);
+    let (_shop, served) = served("[policy]\nentry_cap = 96\n", &[]);
     traffic(&served);
     let metrics = get(&served, "/metrics");
     let metric = |name: &str| {

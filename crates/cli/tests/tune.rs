@@ -10,13 +10,13 @@ use support::{Shop, reply_text};
 const TURNS: usize = 26;
 const MODELS: &str = "[models.small]\nwindow = 128000\nmax_output = 1000\n";
 
-/// A listing of about 700 tokens, unlike any other.
+/// A listing of lines of some 14 tokens, unlike any other.
 fn listing(run: usize, turn: usize) -> String {
     let line = |at: usize| {
         let number = (run * 7_919 + turn * 613 + at * 31) % 99_991;
         format!("shelf {number} holds {} boxes from the {} of may\n", number % 17, number % 29)
     };
-    (0..50).map(line).collect()
+    (0..250).map(line).collect()
 }
 
 /// Which line of the result before it a message of an agent repeats, by the tool that gave it.
@@ -167,16 +167,17 @@ fn a_lower_cap_is_proposed_applied_and_reverted_where_it_hides_nothing_needed() 
 
 #[test]
 fn nothing_is_proposed_that_hides_what_agents_need() {
-    let shop = recorded((0..12).map(|number| run(number, TURNS, MIDDLE)), "");
+    let long = |number| run_of(&["list"], number, TURNS, 220, &|_| Some(110));
+    let shop = recorded((0..12).map(long), "");
     let tuned = shop.json(&["policy", "tune"]);
     // The defaults hide the lines that the agent goes on with; only more room is harmless.
     assert_eq!(tuned["current"]["harmless"], false);
     assert_eq!(tuned["proposed"]["harmless"], true);
     let cap = |trial: &Value| Some(trial["settings"]["policy.entry_cap"].as_str()?.parse::<usize>().unwrap());
-    assert!(cap(&tuned["proposed"]).unwrap() >= 800, "{}", tuned["proposed"]);
+    assert!(cap(&tuned["proposed"]).unwrap() >= 4_000, "{}", tuned["proposed"]);
     let tried = tuned["tried"].as_array().unwrap().iter();
     for (cap, trial) in tried.filter_map(|trial| Some((cap(trial)?, trial))) {
-        assert_eq!(trial["harmless"], cap >= 800, "{trial}");
+        assert_eq!(trial["harmless"], cap >= 4_000, "{trial}");
     }
 }
 
