@@ -144,7 +144,7 @@ fn each_text_of_a_result_is_condensed_as_what_it_is() {
         assert_eq!(preview.originals, [original.as_str()]);
         let pointer = key().mint(ContentHash::new(original.as_bytes()));
         assert!(key().find_in(&shown).iter().all(|(_, found)| found.id == pointer));
-        // Whatever is left out is read back by the range that stands in its place.
+        // What is left out can be read back by the range in its marker.
         let hidden: String = gaps(csv).into_iter().map(|range| read_back(&original, range)).collect();
         let rows = stock();
         assert!(!hidden.is_empty() && hidden.lines().all(|line| rows.contains(line)), "{hidden}");

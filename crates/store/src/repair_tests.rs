@@ -236,7 +236,7 @@ fn an_erased_original_does_not_come_back() {
     expect_all(dir.path(), &all);
 }
 
-/// A clock that stands at a day.
+/// A clock that always shows the same day.
 #[derive(Debug)]
 struct Day(u64);
 
