@@ -22,9 +22,6 @@ fn listing(run: usize, turn: usize) -> String {
 /// Which line of the result before it a message of an agent repeats, by the tool that gave it.
 type Uses<'a> = &'a dyn Fn(&str) -> Option<usize>;
 
-/// The line in the middle of a listing of `run`.
-const MIDDLE: Option<usize> = Some(25);
-
 /// A run of an agent that looks at listings of 50 lines and repeats this line of each.
 fn run(number: usize, turns: usize, uses: Option<usize>) -> Value {
     run_of(&["list"], number, turns, 50, &|_| uses)
