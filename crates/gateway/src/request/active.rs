@@ -30,8 +30,8 @@ use crate::transcript::TranscriptCapture;
 
 /// A request in progress.
 pub struct ActiveRequest {
-    /// Present until the request ends.
-    open: Option<OpenRequest>,
+    /// Present until the request ends. Boxed, since it is moved at each step of the request.
+    open: Option<Box<OpenRequest>>,
 }
 
 /// What is known of a request that has not ended.
@@ -112,7 +112,7 @@ impl ActiveRequest {
             run: None,
             guards,
         };
-        let mut active = Self { open: Some(open) };
+        let mut active = Self { open: Some(Box::new(open)) };
         if has_place {
             return Ok(active);
         }
@@ -306,7 +306,7 @@ impl OpenRequest {
     }
 
     /// Hands the request to the recorder, which completes and counts it.
-    fn abandon(mut self) {
+    fn abandon(mut self: Box<Self>) {
         if std::thread::panicking() && self.record.summary.outcome == Outcome::ClientGone {
             self.fail(RequestError::bug("a request was broken off by a panic"));
         }

@@ -190,10 +190,11 @@ async fn answer(
 ) -> Response {
     match destination {
         Ok(Destination::Upstream(request)) => {
-            upstream(active, dialect, *request, parts, &current.gateway).await
+            upstream(active, dialect, request, parts, &current.gateway).await
         }
-        Ok(Destination::Recipe(run)) => recipes::run(active, dialect, *run, current).await,
-        Ok(Destination::Conversation(said)) => conversations::run(active, dialect, said).await,
+        // Boxed, so that requests to models take no room for what these need.
+        Ok(Destination::Recipe(run)) => Box::pin(recipes::run(active, dialect, *run, current)).await,
+        Ok(Destination::Conversation(said)) => Box::pin(conversations::run(active, dialect, said)).await,
         Err(error) => reply::refuse(active, dialect, error),
     }
 }
@@ -221,11 +222,11 @@ async fn read(
 async fn upstream(
     mut active: ActiveRequest,
     dialect: ApiDialect,
-    request: UpstreamRequest,
+    request: Box<UpstreamRequest>,
     parts: &Parts,
     gateway: &GatewaySettings,
 ) -> Response {
-    let UpstreamRequest { target, path, body, rehydrator, correction, learns } = request;
+    let UpstreamRequest { target, path, body, rehydrator, correction, learns } = *request;
     let ours = reply::ours(&active.record);
     let choices = active.usage.choices;
     let mut outgoing = outgoing(&target, parts, body);
@@ -241,9 +242,9 @@ async fn upstream(
     active.body_memory.shrink(sending.outgoing.body.len());
     match sent {
         Ok(incoming) => {
-            ResponseRelay { active, dialect, choices, sending, rehydrator, correction, learns, ours }
-                .respond(incoming)
-                .await
+            let relay =
+                ResponseRelay { active, dialect, choices, sending, rehydrator, correction, learns, ours };
+            Box::new(relay).respond(incoming).await
         }
         Err(error) => reply::refuse(active, dialect, error.into()),
     }

@@ -13,7 +13,7 @@ use futures::stream;
 use larder_engine::blocking;
 use larder_models::chat::ModelError;
 use larder_models::upstream::{Incoming, Outgoing, RetryLimits, UpstreamTarget};
-use larder_proxy::wire::{ApiDialect, ReadError, ReplyRounds, StreamedReply, WholeReply};
+use larder_proxy::wire::{ApiDialect, ReadError, RehydrateCall, ReplyRounds, StreamedReply, WholeReply};
 use larder_text::tokens::Counter;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -111,7 +111,7 @@ impl InRounds for WholeReply {
 
 impl ResponseRelay {
     /// The client's reply to the upstream's. Anything that is not a reply of the dialect is forwarded unchanged.
-    pub async fn respond(self, incoming: Incoming) -> Response<Body> {
+    pub async fn respond(self: Box<Self>, incoming: Incoming) -> Response<Body> {
         let plain = !incoming.headers.contains_key(header::CONTENT_ENCODING);
         let kind = incoming.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         match kind.filter(|_| plain && incoming.status.is_success()) {
@@ -123,7 +123,7 @@ impl ResponseRelay {
     }
 
     /// Forwards an error whose text may say what the model takes; what it says is learned before the client can go on.
-    async fn refusal(mut self, mut incoming: Incoming) -> Response<Body> {
+    async fn refusal(mut self: Box<Self>, mut incoming: Incoming) -> Response<Body> {
         let started = Instant::now();
         let body = match incoming.body(MAX_REPLY_BYTES).await {
             Ok(body) => body,
@@ -157,7 +157,7 @@ impl ResponseRelay {
         self.rehydrator.as_ref().map(|rehydrator| rehydrator.tool)
     }
 
-    async fn whole(mut self, mut incoming: Incoming) -> Response<Body> {
+    async fn whole(mut self: Box<Self>, mut incoming: Incoming) -> Response<Body> {
         let mut reply = WholeReply::new(self.dialect, self.tool());
         loop {
             let started = Instant::now();
@@ -190,26 +190,35 @@ impl ResponseRelay {
         }
     }
 
-    fn stream(mut self, incoming: Incoming) -> Response<Body> {
+    fn stream(mut self: Box<Self>, incoming: Incoming) -> Response<Body> {
         self.active.respond(incoming.status);
         let head = copied(&incoming, &self.ours, false);
         let reply = StreamedReply::new(self.dialect, self.tool()).with_choices(self.choices);
         let relay = StreamRelay { call: self, incoming, reply, ended: false };
-        send(head, Body::from_stream(stream::unfold(relay, StreamRelay::step)))
+        send(head, Body::from_stream(stream::unfold(Box::new(relay), StreamRelay::step)))
     }
 
     /// Answers the calls of Larder's tool in the round that has just ended, and asks the model to continue.
     async fn again(&mut self, reply: &mut impl InRounds) -> Result<NextRound, RequestError> {
+        let calls = reply.rounds().calls();
+        if self.rehydrator.is_none() || calls.is_empty() {
+            return Ok(NextRound::Close);
+        }
+        // Most replies need no room for this.
+        Box::pin(self.continue_after(calls, reply)).await
+    }
+
+    async fn continue_after(
+        &mut self,
+        calls: Vec<RehydrateCall>,
+        reply: &mut impl InRounds,
+    ) -> Result<NextRound, RequestError> {
         let Some(rehydrator) = &mut self.rehydrator else { return Ok(NextRound::Close) };
         let rounds = reply.rounds();
-        let calls = rounds.calls();
         let reported = rounds.last().usage.map(|usage| usage.output);
         let said = reported
             .and_then(|tokens| usize::try_from(tokens).ok())
             .unwrap_or_else(|| rehydrator.size(&calls));
-        if calls.is_empty() {
-            return Ok(NextRound::Close);
-        }
         if let Some(limit) = rehydrator.left.limit(calls.len(), said) {
             rounds.give_up(limit);
             return Ok(NextRound::Close);
@@ -316,7 +325,7 @@ fn send(head: Builder, body: Body) -> Response<Body> {
 
 /// A stream on its way to the client.
 struct StreamRelay {
-    call: ResponseRelay,
+    call: Box<ResponseRelay>,
     incoming: Incoming,
     reply: StreamedReply,
     ended: bool,
@@ -324,7 +333,7 @@ struct StreamRelay {
 
 impl StreamRelay {
     /// The next bytes for the client.
-    async fn step(mut self) -> Option<(Result<Bytes, RequestError>, Self)> {
+    async fn step(mut self: Box<Self>) -> Option<(Result<Bytes, RequestError>, Box<Self>)> {
         let (mut out, work) = (Vec::new(), self.call.active.timing.begin_work());
         while out.is_empty() && !self.ended {
             if let Err(error) = self.advance(&mut out).await {
