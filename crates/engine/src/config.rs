@@ -243,7 +243,7 @@ impl Config {
             transcripts: settings.transcripts.0.map(days),
             records: settings.records.0.map(days),
             conversations: settings.conversations.0.map(days),
-            max_bytes: settings.max_gb.0.map(|gigabytes| u64::from(gigabytes) * 1_000_000_000),
+            max_bytes: settings.max_gb.0,
         }
     }
 

@@ -1,6 +1,7 @@
-//! Maps the model named in a request to its server, its token counter and its policy. Knows the model table; knows no
-//! request.
+//! Maps the model named in a request to its server, its token counter and its policy. Knows the model table, and of a
+//! request only whether it asks for long context.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,15 +16,18 @@ use larder_models::price::{CacheShares, Prices};
 use larder_models::table::{ModelSpec, Provider};
 use larder_models::upstream::{Upstream, UpstreamTarget};
 use larder_proxy::record::{AnsweredBy, Endpoint, cut_name};
-use larder_proxy::wire::ApiDialect;
+use larder_proxy::wire::{ApiDialect, Request};
 use larder_text::model_id::ModelId;
 use larder_text::tokens::{Counter, Label};
+use serde_json::Value;
 
 use crate::error::RequestError;
 use crate::revisions::RevisedSettings;
 
 /// The header in which clients ask Anthropic for features that are not general, as a list.
 const BETA: &str = "anthropic-beta";
+/// The same in bodies for Bedrock.
+const BETA_IN_BODY: &str = "anthropic_beta";
 /// How the feature is called that lengthens a window to [`LONG_CONTEXT`]; a date follows.
 const LONG_CONTEXT_BETA: &str = "context-1m";
 /// The window of a Claude model with this feature, in tokens.
@@ -167,7 +171,7 @@ impl Routes {
             let target = target.map(Arc::new).map_err(|error| error.to_string());
             let profile = profile_of(spec, engine.models.table().catalogue());
             let policy = ContextBudgetPolicy::from_settings(&settings, &profile);
-            let may_grow = !spec.states_window && spec.provider == Provider::Anthropic;
+            let may_grow = !spec.states_window && lengthens_windows(spec.provider);
             let long_context = may_grow.then(|| long_context(&settings, &spec.id, profile)).flatten();
             models.insert(name.to_owned(), TableModel { spec: spec.clone(), target, policy, long_context });
             ids.entry(spec.id.clone()).or_default().push(name.to_owned());
@@ -298,8 +302,8 @@ impl Routes {
             max_output: max_output.or(Some(self.max_output)),
             cache: cache(prices.as_ref(), entry.as_ref()),
         };
-        let may_grow = target.provider() == Provider::Anthropic
-            && entry.as_ref().is_none_or(|entry| !entry.states_window);
+        let may_grow =
+            lengthens_windows(target.provider()) && entry.as_ref().is_none_or(|entry| !entry.states_window);
         Route {
             model: AnsweredBy {
                 name: cut_name(model),
@@ -331,10 +335,30 @@ fn profile_of(spec: &ModelSpec, catalogue: &Catalogue) -> ModelProfile {
     }
 }
 
-/// Whether a request asks for the longest window of its model: `context-1m-2025-08-07` among the features in its headers.
-pub fn asks_for_long_context(headers: &HeaderMap) -> bool {
+/// Whether a request asks for the longest window of its model: `context-1m-2025-08-07` among the features in its headers,
+/// or for Bedrock, which does not read these, in its body.
+pub fn asks_for_long_context(request: &Request<'_>, headers: &HeaderMap) -> bool {
+    let is_asked = |feature: &str| feature.trim().starts_with(LONG_CONTEXT_BETA);
+    if request.dialect.provider() == Provider::Bedrock {
+        let list = |(name, raw): (Cow<'_, str>, &str)| {
+            let value = || serde_json::from_str::<Value>(raw).ok();
+            let list = match &*name {
+                BETA_IN_BODY => value()?,
+                // `Converse` passes on what it does not define itself.
+                "additionalModelRequestFields" => value()?.get_mut(BETA_IN_BODY)?.take(),
+                _ => return None,
+            };
+            serde_json::from_value::<Vec<String>>(list).ok()
+        };
+        return request.fields().filter_map(list).flatten().any(|feature| is_asked(&feature));
+    }
     let values = headers.get_all(BETA).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|feature| feature.trim().starts_with(LONG_CONTEXT_BETA))
+    values.flat_map(|value| value.split(',')).any(is_asked)
+}
+
+/// Whether Claude models of a provider have a window that requests can lengthen.
+const fn lengthens_windows(provider: Provider) -> bool {
+    matches!(provider, Provider::Anthropic | Provider::Bedrock)
 }
 
 /// The policy for a Claude model with long context; `None` for all other models.

@@ -52,6 +52,10 @@ const PROVIDER: &str = "embedded";
 pub struct LocalModels(pub Weights);
 
 impl EmbeddedModels for LocalModels {
+    fn has_weights(&self, spec: &ModelSpec) -> bool {
+        self.0.locate(weights_of(spec)).is_some()
+    }
+
     fn chat(&self, spec: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
         let folder = self.0.locate(CHAT_MODEL).ok_or_else(|| no_weights(spec))?;
         Ok(Arc::new(Embedded::open(&folder)?))
@@ -63,8 +67,12 @@ impl EmbeddedModels for LocalModels {
     }
 }
 
+fn weights_of(spec: &ModelSpec) -> &'static str {
+    if spec.can(Capability::Embedding) { EMBEDDING_MODEL } else { CHAT_MODEL }
+}
+
 fn no_weights(spec: &ModelSpec) -> ModelError {
-    let name = if spec.can(Capability::Embedding) { EMBEDDING_MODEL } else { CHAT_MODEL };
+    let name = weights_of(spec);
     ModelError::NotConfigured {
         provider: PROVIDER.to_owned(),
         detail: format!("{} has no weights yet; `larder models pull {name}` fetches them", spec.id),

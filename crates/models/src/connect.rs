@@ -23,6 +23,11 @@ pub use server_check::{ServerField, ServerProblem, is_address};
 
 /// How models inside this process are opened.
 pub trait EmbeddedModels: Send + Sync {
+    /// Whether the weights of a model are there.
+    fn has_weights(&self, _spec: &ModelSpec) -> bool {
+        true
+    }
+
     /// Opens a chat model.
     ///
     /// # Errors
@@ -123,6 +128,16 @@ impl Models {
     /// The table.
     pub fn table(&self) -> &ModelTable {
         &self.table
+    }
+
+    /// Whether the model called `name`, or one that is asked in its place, runs on a server or has its weights here.
+    pub fn has_weights(&self, name: &str) -> bool {
+        let is_there = |spec: &ModelSpec| {
+            let embedded = || self.embedded.as_ref().is_some_and(|embedded| embedded.has_weights(spec));
+            spec.provider != Provider::Embedded || embedded()
+        };
+        let fallback = |spec: &&ModelSpec| self.table.model(spec.fallback.as_deref()?);
+        std::iter::successors(self.table.model(name), fallback).any(is_there)
     }
 
     /// The chat model called `name` in the table.

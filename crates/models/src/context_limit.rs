@@ -6,7 +6,7 @@ use serde_json::Value;
 /// How refusals begin, and the words directly before the number of tokens that the model takes, in lower case. A message
 /// must begin in one of these ways: refusals may quote what the client wrote. Sources: the servers' code, or replies quoted
 /// in reports of their users.
-const SPELLINGS: [(&str, &str); 21] = [
+const SPELLINGS: [(&str, &str); 22] = [
     // OpenAI, Azure, DeepSeek, Groq, vLLM, LM Studio
     ("this model's maximum context length is", "maximum context length is"),
     // OpenAI, of the prompt alone
@@ -42,6 +42,8 @@ const SPELLINGS: [(&str, &str); 21] = [
     ("input validation error: `inputs` tokens + `max_new_tokens` must be", "<="),
     // Cohere
     ("too many tokens:", "cannot exceed"),
+    // DeepInfra
+    ("requested input length", "maximum input length"),
 ];
 
 /// The places of the message in the body of an error: OpenAI, Anthropic and Google; Mistral and older vLLM; Text Generation
@@ -159,6 +161,7 @@ mod tests {
                 4_081,
                 "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000. Try using a shorter prompt",
             ),
+            (32_767, "Requested input length 39818 exceeds maximum input length 32767"),
         ] {
             assert_eq!(
                 context_limit(&json!({"error": {"message": message, "code": 400}}).to_string()),
@@ -200,6 +203,7 @@ mod tests {
             "Range of input length should be [0, 1]",
             "Range of input length should be [1, many]",
             "Invalid request: 'Range of input length should be [1, 300]'",
+            "Requested input length 39818 exceeds the maximum",
         ] {
             assert_eq!(context_limit(&json!({"error": {"message": message}}).to_string()), None, "{message}");
         }

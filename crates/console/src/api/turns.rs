@@ -185,6 +185,7 @@ impl TurnDetail {
         (status = 429, description = "The budget of the key does not cover a turn", body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "A model failed; the turn can be resumed", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "Too many concurrent requests", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full, or the store as large as it may be", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn ask(
@@ -213,6 +214,7 @@ pub async fn ask(
         (status = 404, description = "No unfinished turn has this number", body = Problem, content_type = "application/problem+json"),
         (status = 409, description = "Already running, or interrupted under an incompatible version", body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "A model failed; the turn can be resumed", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full, or the store as large as it may be", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn resume(

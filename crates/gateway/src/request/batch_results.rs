@@ -36,7 +36,7 @@ pub fn ask_whole(headers: &mut HeaderMap) {
 
 /// Forwards the results with what they report charged to `active`.
 pub async fn forward(
-    active: ActiveRequest,
+    mut active: ActiveRequest,
     current: Arc<Snapshot>,
     dialect: ApiDialect,
     incoming: Incoming,
@@ -51,31 +51,23 @@ pub async fn forward(
     // Without its length: the server would stop at the last byte, and a last line without a line break would not be
     // counted.
     let head = reply::copied(&incoming, ours, false);
-    let mut meter = Meter { active, current, dialect, line: Vec::new(), usage: Usage::default(), cost: None };
-    let mut incoming = incoming;
-    // Most batches use one model, which the first piece names. If it has no price, the request is refused before any
-    // result is sent.
-    let first = match meter.next(&mut incoming).await {
-        Ok(first) => first,
-        Err(error) => return reply::refuse(meter.active, dialect, error),
-    };
-    meter.active.respond(incoming.status);
-    let state = first.map(|first| (Some(first), meter, incoming));
+    active.respond(incoming.status);
+    let state = Some((active, Meter::new(current, dialect), incoming));
     let pieces = stream::unfold(state, |state| async move {
-        let (ready, mut meter, mut incoming) = state?;
-        if let Some(ready) = ready {
-            return Some((Ok(ready), Some((None, meter, incoming))));
-        }
-        match meter.next(&mut incoming).await {
-            Ok(Some(piece)) => Some((Ok(piece), Some((None, meter, incoming)))),
+        let (mut active, mut meter, mut incoming) = state?;
+        let next = meter.next(&active, &mut incoming).await;
+        // However the reply ends, what was handed out is charged.
+        meter.charge(&mut active);
+        match next {
+            Ok(Some(piece)) => Some((Ok(piece), Some((active, meter, incoming)))),
             Ok(None) => {
-                meter.active.complete(incoming.status);
-                meter.active.finish();
+                active.complete(incoming.status);
+                active.finish();
                 None
             }
             Err(error) => {
-                let error = meter.active.fail(error);
-                meter.active.finish();
+                let error = active.fail(error);
+                active.finish();
                 Some((Err(error), None))
             }
         }
@@ -83,29 +75,55 @@ pub async fn forward(
     head.body(Body::from_stream(pieces)).unwrap_or_default()
 }
 
+/// Reads the results to their end and hands nothing out. One line may be of a model without a price, after others that
+/// would be charged at every attempt if they were handed out before it is known.
+///
+/// # Errors
+/// If the key may not have all of the results. Nothing is charged.
+pub async fn check(
+    active: &mut ActiveRequest,
+    current: &Arc<Snapshot>,
+    dialect: ApiDialect,
+    incoming: &mut Incoming,
+) -> Result<(), RequestError> {
+    let mut meter = Meter::new(Arc::clone(current), dialect);
+    meter.charge(active);
+    while meter.next(active, incoming).await?.is_some() {}
+    Ok(())
+}
+
 /// Adds up what the lines of the results report.
 struct Meter {
-    active: ActiveRequest,
     current: Arc<Snapshot>,
     dialect: ApiDialect,
     /// The beginning of a line whose end has not come.
     line: Vec<u8>,
     usage: Usage,
     cost: Option<Usd>,
+    /// The model of the last line that was counted.
+    model: Option<String>,
 }
 
 impl Meter {
+    fn new(current: Arc<Snapshot>, dialect: ApiDialect) -> Self {
+        Self { current, dialect, line: Vec::new(), usage: Usage::default(), cost: None, model: None }
+    }
+
     /// The next piece, with all lines that end in it counted.
-    async fn next(&mut self, incoming: &mut Incoming) -> Result<Option<Bytes>, RequestError> {
+    async fn next(
+        &mut self,
+        active: &ActiveRequest,
+        incoming: &mut Incoming,
+    ) -> Result<Option<Bytes>, RequestError> {
         let piece = incoming.chunk().await?;
         let Some(bytes) = &piece else {
-            self.take_line()?;
+            self.take_line(active)?;
             return Ok(None);
         };
         for part in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.line.extend_from_slice(part);
             if part.ends_with(b"\n") {
-                self.take_line()?;
+                self.take_line(active)?;
             } else if !self.line.starts_with(b"{") {
                 // Not a line of results: only its end matters.
                 self.line.truncate(1);
@@ -117,7 +135,7 @@ impl Meter {
     }
 
     /// Counts a whole line.
-    fn take_line(&mut self) -> Result<(), RequestError> {
+    fn take_line(&mut self, active: &ActiveRequest) -> Result<(), RequestError> {
         let line = std::mem::take(&mut self.line);
         let Some((model, usage)) = std::str::from_utf8(&line).ok().and_then(|line| self.read(line)) else {
             return Ok(());
@@ -125,21 +143,27 @@ impl Meter {
         let route = self.current.routes.find(Endpoint::Generate(self.dialect), &model, self.current.shared());
         let (by, prices) = route.ok().map(|route| (route.model, route.prices)).unzip();
         let prices = prices.flatten();
-        if prices.is_none() && self.active.caller.limits.picos_per_day.is_some() {
+        if prices.is_none() && active.caller.limits.picos_per_day.is_some() {
             let by = by.filter(|by| by.server.is_none());
             let error = AuthError::unpriced(by.as_ref().map_or(&model, |by| &by.name), by.is_some());
-            return Err(RequestError::from_auth(&error, self.active.app().store.now()));
+            return Err(RequestError::from_auth(&error, active.app().store.now()));
         }
         self.usage += usage;
         if let Some(prices) = prices {
             let usage = Usage { service: Service::Batch, ..usage };
             self.cost = Some(self.cost.unwrap_or_default() + prices.cost(&usage).total);
         }
-        // However the reply ends, what was handed out is charged.
-        let used = executor::Spending { usage: self.usage, cost: self.cost };
-        self.active.record_run(used, (0, Usd::default()));
-        self.active.set_model(&model);
+        self.model = Some(model);
         Ok(())
+    }
+
+    /// Charges what was counted so far.
+    fn charge(&self, active: &mut ActiveRequest) {
+        let used = executor::Spending { usage: self.usage, cost: self.cost };
+        active.record_run(used, (0, Usd::default()));
+        if let Some(model) = &self.model {
+            active.set_model(model);
+        }
     }
 
     /// The model and the usage of one reply of a batch.

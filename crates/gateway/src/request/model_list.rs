@@ -114,15 +114,15 @@ async fn listed(current: &Arc<Snapshot>, dialect: ApiDialect) -> Vec<Value> {
 }
 
 fn list(current: &Snapshot, dialect: ApiDialect) -> Vec<Value> {
-    let (engine, table) = (current.shared(), current.shared().models.table());
+    let engine = current.shared();
     let recipes = &engine.project.check().recipes;
     let is_answered = |kind: &LoadedType| {
         let recipe = engine.find(&kind.kind.recipe, None);
-        recipe.is_ok_and(|recipe| table.resolve(recipe.layer, recipe.mode).is_some())
+        recipe.is_ok_and(|recipe| recipes::has_model(recipe, &engine.models))
     };
     let types = current.types().iter().filter(|kind| is_answered(kind));
     let types = types.map(|kind| format!("{CONVERSATION}{}", kind.kind.name));
-    let recipes = recipes.iter().filter(|recipe| recipes::can_be_asked(recipe, table));
+    let recipes = recipes.iter().filter(|recipe| recipes::can_be_asked(recipe, &engine.models));
     let recipes = recipes.map(|recipe| format!("{RECIPE}{}", recipe.id()));
     let models = current.routes.models().filter(|(_, spec)| spec.provider == dialect.provider());
     let names = models.map(|(name, _)| name.to_owned()).chain(recipes).chain(types);

@@ -92,7 +92,17 @@ pub async fn pass(
         batch_results::ask_whole(&mut outgoing.headers);
     }
     let sending = InFlightRequest { outgoing, patience: patience(gateway), target };
-    let sent = sending.send(&mut active).await;
+    let mut sent = sending.send(&mut active).await;
+    let is_refusable = rule.charge == RouteCharge::Results && caller.limits.picos_per_day.is_some();
+    if let Ok(incoming) = &mut sent
+        && is_refusable
+        && incoming.status.is_success()
+    {
+        if let Err(error) = batch_results::check(&mut active, &current, dialect, incoming).await {
+            return reply::refuse(active, dialect, error);
+        }
+        sent = sending.send(&mut active).await;
+    }
     // It is not sent again.
     drop(sending);
     active.body_memory.shrink(0);

@@ -118,7 +118,7 @@ pub fn prepare(
     }
     let newest = active.app().store.revisions().newest().map_err(unknown)?;
     let revised = revised(active, current, &session, newest).map_err(unknown)?;
-    let is_long = asks_for_long_context(&head.headers);
+    let is_long = asks_for_long_context(&request, &head.headers);
     let route = current.route(endpoint, &model, &revised, is_long)?;
     active.set_route(&route);
     unpriced::note(active, &request, &model)?;

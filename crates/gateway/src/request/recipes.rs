@@ -17,8 +17,9 @@ use larder_engine::inputs::RunInput;
 use larder_engine::settings::CallableTools;
 use larder_engine::{Engine, blocking};
 use larder_models::chat::Usage;
+use larder_models::connect::Models;
 use larder_models::price::Usd;
-use larder_models::table::{ModelSpec, ModelTable};
+use larder_models::table::ModelSpec;
 use larder_proxy::record::{AnsweredBy, RequestSummary, Tokens};
 use larder_proxy::wire::{ApiDialect, RecipeReply, Request};
 use larder_text::pointer::PointerKey;
@@ -41,10 +42,16 @@ pub struct RecipeRequest {
 }
 
 /// Whether a request can ask a recipe anything: it has room for words, but for no documents and no values, and a model
-/// must answer.
-pub fn can_be_asked(recipe: &Recipe, models: &ModelTable) -> bool {
+/// answers.
+pub fn can_be_asked(recipe: &Recipe, models: &Models) -> bool {
     let reads = !recipe.input_sections.is_empty() || recipe.input_docs.iter().any(|doc| doc.required);
-    !reads && recipe.inputs.is_empty() && models.resolve(recipe.layer, recipe.mode).is_some()
+    !reads && recipe.inputs.is_empty() && has_model(recipe, models)
+}
+
+/// Whether a model is bound to the layer of a recipe, and its weights are there.
+pub fn has_model(recipe: &Recipe, models: &Models) -> bool {
+    let bound = models.table().resolve(recipe.layer, recipe.mode);
+    bound.is_some_and(|bound| models.has_weights(bound.name))
 }
 
 /// Maps a request to a recipe run. What it cannot take is an error; what it leaves out is listed in the record, here and
@@ -175,7 +182,7 @@ fn with_names(error: RunError, engine: &Engine) -> RunError {
         return error;
     };
     let recipes = engine.project.check().recipes.iter();
-    let asked = recipes.filter(|recipe| can_be_asked(recipe, engine.models.table()));
+    let asked = recipes.filter(|recipe| can_be_asked(recipe, &engine.models));
     let names: Vec<String> = asked.map(Recipe::id).collect();
     let help = suggest(&name, names.iter().map(String::as_str));
     RunError::Recipe { source: RecipeError::NotFound { name, help }, intervention }

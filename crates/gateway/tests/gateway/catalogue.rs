@@ -103,6 +103,35 @@ async fn a_claude_model_has_a_window_of_a_million_where_the_request_asks_for_it(
 }
 
 #[tokio::test]
+async fn bodies_for_bedrock_ask_for_a_window_of_a_million() {
+    let features = json!(["files-api-2025-04-14", "context-1m-2025-08-07"]);
+    let invoke = json!({"anthropic_version": "bedrock-2023-05-31", "max_tokens": 32_000,
+        "messages": [{"role": "user", "content": text(190_000)}]});
+    let converse = json!({"inferenceConfig": {"maxTokens": 32_000},
+        "messages": [{"role": "user", "content": [{"text": text(190_000)}]}]});
+    for (operation, body, field, value) in [
+        ("invoke", &invoke, "anthropic_beta", features.clone()),
+        ("converse", &converse, "additionalModelRequestFields", json!({"anthropic_beta": features})),
+    ] {
+        let mut asking = body.clone();
+        asking[field] = value;
+        // Bedrock reads no header.
+        for (body, expected) in [(&asking, (200, 1_000_000 - 32_000 - 50_000)), (body, (400, 158_000))] {
+            let reply = Answer::json(200, &message(json!([{"type": "text", "text": "hi"}]), "end_turn"));
+            let provider = StubServer::start([reply]).await;
+            let settings = format!("[gateway]\nbedrock = \"{}\"\n", provider.address());
+            let gateway = Gateway::with(provider, &settings).await;
+            let path = format!("/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/{operation}");
+            let request =
+                gateway.post(&path, body.to_string()).header("anthropic-beta", "context-1m-2025-08-07");
+            let status = request.send().await.unwrap().status().as_u16();
+            let (records, _) = gateway.stop().await;
+            assert_eq!((status, records[0].summary.tokens.budget), expected, "{operation}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_window_that_settings_state_is_the_window_whatever_a_request_asks_for() {
     let table = "[models.sonnet]\nprovider = \"anthropic\"\nid = \"claude-sonnet-4-5\"\nbase_url = \"ADDRESS\"\nwindow = 200000\n";
     let asked = asked_with(table, "sonnet", &["context-1m-2025-08-07"]).await;

@@ -249,6 +249,36 @@ async fn results_without_a_price_are_kept_from_keys_with_a_budget_in_money() {
 }
 
 #[tokio::test]
+async fn results_that_are_refused_for_one_of_their_lines_are_not_charged() {
+    let [priced, unpriced] = ["gpt-4o-mini", "gpt-nobody-knows"].map(|model| results(model)[0].1.clone());
+    let refused = Answer::new(200, "application/jsonl", format!("{priced}{unpriced}").as_str());
+    let allowed = Answer::new(200, "application/jsonl", priced.as_str());
+    for (answer, status, picos) in [
+        (refused.clone(), 403, 0),
+        (refused.byte_by_byte(), 403, 0),
+        (allowed.clone(), 200, 360_000_000),
+        (allowed.byte_by_byte(), 200, 360_000_000),
+    ] {
+        let gateway = sharing(move |_| answer.clone()).await;
+        let limits = KeyLimits { tokens_per_day: None, picos_per_day: Some(1_000_000_000_000) };
+        let ops = create_operator_key(&gateway.app.store, "ops", "", limits).unwrap().0.reveal().to_owned();
+        for _ in 0..2 {
+            // Anthropic's server, which the table has no model of: the catalogue's prices hold.
+            let read = gateway.get("/v1/files/file-1/content").header("anthropic-version", "2023-06-01");
+            let read = read.bearer_auth(&ops).send().await.unwrap();
+            assert_eq!(read.status(), status);
+            let text = read.text().await.unwrap();
+            assert!(if status == 200 { text == priced } else { text.contains("gpt-nobody-knows") }, "{text}");
+        }
+        let store = gateway.app.store.clone();
+        gateway.stop().await;
+        let day = store.keys().day_spend(&store.keys().list().unwrap()[0].id).unwrap();
+        assert_eq!((day.used.picos, day.held.picos), (picos, 0));
+        assert_eq!(day.used.tokens, if status == 200 { 4_200 } else { 0 });
+    }
+}
+
+#[tokio::test]
 async fn a_key_whose_budget_is_used_up_starts_no_batch() {
     let gateway = sharing(|_| Answer::json(200, &json!({"id": "b"}))).await;
     let limits = KeyLimits { tokens_per_day: Some(0), picos_per_day: None };

@@ -175,10 +175,14 @@ impl Clock for SetClock {
     }
 }
 
-/// Opens models that panic when they are asked.
+/// Opens models that panic when they are asked. Those called `absent` have no weights.
 struct Panicking;
 
 impl EmbeddedModels for Panicking {
+    fn has_weights(&self, spec: &ModelSpec) -> bool {
+        spec.id != "absent"
+    }
+
     fn chat(&self, _: &ModelSpec) -> Result<Arc<dyn ChatModel>, ModelError> {
         Ok(Arc::new(ScriptedModel::default()))
     }

@@ -130,6 +130,11 @@ pub(super) trait WireFormat: Sync {
     /// The edits that turn the last complete reply into the client's.
     fn close_reply(&self, root: Value<'_, '_>, close: &ReplyClose<'_>) -> Vec<Edit>;
 
+    /// The edits that remove Larder's tool where a reply repeats the tools of its request.
+    fn unoffered(&self, _reply: Value<'_, '_>, _tool: &str) -> Vec<Edit> {
+        Vec::new()
+    }
+
     /// Bytes of text in a complete reply, as its stream would be counted: without markup, log probabilities or
     /// images.
     fn said_bytes(&self, root: Value<'_, '_>) -> usize;

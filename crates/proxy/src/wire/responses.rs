@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use larder_core::policy::ItemCall;
-use larder_text::json::{Edit, Kind, Name, Value, encoded};
+use larder_text::json::{Edit, Kind, Name, Value, encoded, splice};
 use larder_text::message::Role;
 use larder_text::provider::Provider;
 use larder_text::usage::Usage;
@@ -152,6 +152,16 @@ impl WireFormat for ResponsesFormat {
         let mut edits = close.rounds.list_edits(list, root.given("usage"));
         edits.extend(close.note.as_ref().map(|note| note.behind(list, &note.item(&text(root, "id")))));
         edits
+    }
+
+    fn unoffered(&self, reply: Value<'_, '_>, tool: &str) -> Vec<Edit> {
+        let allowed = reply.given("tool_choice").and_then(|choice| choice.given("tools"));
+        let lists = [reply.given("tools"), allowed].into_iter().flatten();
+        let edits = lists.flat_map(|list| {
+            let is_ours: Vec<_> = list.items().map(|entry| text(entry, "name") == tool).collect();
+            splice(list, "", |at| is_ours.get(at) == Some(&true))
+        });
+        edits.collect()
     }
 
     fn said_bytes(&self, root: Value<'_, '_>) -> usize {

@@ -51,13 +51,17 @@ impl WholeReply {
     /// None that a reply can cause: it was read before.
     pub fn close(mut self) -> Result<String, ReadError> {
         let (gave_up, note) = (self.rounds.gave_up(), self.rounds.note());
-        let Some(last) = self.rounds.done.pop().filter(|last| !self.rounds.done.is_empty() || last.has_ours)
-        else {
-            return Ok(self.body);
-        };
+        let last = self.rounds.done.pop().filter(|last| !self.rounds.done.is_empty() || last.has_ours);
         let doc = Document::parse(&self.body)?;
-        let close = ReplyClose { rounds: &self.rounds, last: &last, gave_up, note };
-        Ok(json::apply(&self.body, self.rounds.dialect.format().close_reply(doc.root(), &close))?)
+        let format = self.rounds.dialect.format();
+        let mut edits = match &last {
+            Some(last) => {
+                format.close_reply(doc.root(), &ReplyClose { rounds: &self.rounds, last, gave_up, note })
+            }
+            None => Vec::new(),
+        };
+        edits.extend(self.rounds.tool.into_iter().flat_map(|tool| format.unoffered(doc.root(), tool)));
+        Ok(json::apply(&self.body, edits)?)
     }
 
     fn read(&self, root: Value<'_, '_>) -> ReplyRound {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use larder_text::json::{self, Edit, Kind, Value, encoded};
 
 use super::super::dialect::ApiDialect;
+use super::super::format::WireFormat as _;
 use super::super::reply::{LimitNote, ReplyUnit, length, text};
+use super::super::responses::ResponsesFormat;
 use super::{EventAction, RoundContext};
 
 /// Events that make up one of Larder's items.
@@ -107,7 +109,7 @@ impl ResponsesState {
             }
             _ => {}
         }
-        let mut edits = Vec::new();
+        let mut edits = unoffered(event, cx);
         match index.and_then(|index| self.places.get(&index)) {
             Some(None) => return EventAction::Drop,
             Some(Some(shown)) if index != Some(*shown) => {
@@ -133,7 +135,8 @@ impl ResponsesState {
         cx.round.unstored = part("store").is_some_and(|store| store.raw() == "false");
         cx.round.id = response.map(|response| text(response, "id").into_owned()).unwrap_or_default();
         let before = self.sequence;
-        let mut edits: Vec<Edit> = self.number(event, cx).into_iter().collect();
+        let mut edits = unoffered(event, cx);
+        edits.extend(self.number(event, cx));
         if !cx.is_spliced() {
             // The next request may name this response as soon as the client has its end: what it holds is stored first.
             let is_stored = cx.tool.is_some() && !cx.round.unstored;
@@ -160,6 +163,12 @@ impl ResponsesState {
         self.sequence = Some(number);
         (given.as_u64() != Some(number)).then(|| Edit::replace(given.span(), number.to_string()))
     }
+}
+
+/// The edits that remove Larder's tool from the response of an event.
+fn unoffered(event: Value<'_, '_>, cx: &RoundContext<'_>) -> Vec<Edit> {
+    let found = event.given("response").zip(cx.tool);
+    found.map(|(response, tool)| ResponsesFormat.unoffered(response, tool)).unwrap_or_default()
 }
 
 /// The edits of an event that is held back, once a note's item precedes it.

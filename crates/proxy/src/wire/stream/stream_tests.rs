@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::super::reply::tests::{request, visible};
 use super::super::testing::{FORMATS, Part, any_rounds, seen_streamed, seen_whole, streamed, whole};
-use super::super::{ApiErrorKind, REHYDRATE, ReplyPlace, WholeReply};
+use super::super::{ApiErrorKind, REHYDRATE, ReplyPlace, WholeReply, rehydrate_tool_json};
 use super::*;
 
 /// Pushes each stream in pieces of `sizes`, answers, and goes on; gives what the client gets and the requests sent.
@@ -285,6 +285,37 @@ fn a_reply_that_would_say_nothing_says_why_before_its_end() {
         assert!(text.ends_with("read back no further: enough]"), "{text}");
         assert_eq!(seen.parts.len(), [1, 3, 3][dialect as usize], "{:?}", seen.parts);
         assert_eq!(seen.stop, ["stop", "completed", "end_turn"][dialect as usize]);
+    }
+}
+
+#[test]
+fn a_reply_that_repeats_the_tools_of_its_request_names_none_of_ours() {
+    let dialect = ApiDialect::Responses;
+    let reply = |tools: &str, allowed: &str| {
+        format!(
+            r#"{{"id":"resp_1","status":"completed","tool_choice":{{"type":"allowed_tools","mode":"auto","tools":[{allowed}]}},"tools":[{tools}],"output":[]}}"#
+        )
+    };
+    let events = |reply: &str| {
+        let event = |kind| format!("data: {{\"type\":\"response.{kind}\",\"response\":{reply}}}\n\n");
+        ["created", "in_progress", "completed"].map(event).concat()
+    };
+    let ours = rehydrate_tool_json(dialect, REHYDRATE);
+    let (own, named) = (r#"{"type":"function","name":"read"}"#, dialect.format().tool_reference(REHYDRATE));
+    for (sent, shown) in [
+        (reply(&format!("{own},{ours}"), &format!("{own},{named}")), reply(own, own)),
+        (reply(&ours, &named), reply("", "")),
+    ] {
+        for (tool, shown) in [(Some(REHYDRATE), &shown), (None, &sent)] {
+            let mut whole = WholeReply::new(dialect, tool);
+            whole.take(&sent).unwrap();
+            assert_eq!(&whole.close().unwrap(), shown);
+            let (mut stream, mut out) = (StreamedReply::new(dialect, tool), Vec::new());
+            stream.push(events(&sent).as_bytes(), &mut out);
+            stream.end(&mut out);
+            stream.close(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), events(shown));
+        }
     }
 }
 
