@@ -120,19 +120,24 @@ fn every_original_comes_back_after_the_index_is_deleted_truncated_or_noise() {
     }
 }
 
-#[test]
-fn damaged_records_are_listed_and_everything_else_comes_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut all = lived_in(dir.path());
-    let store = open(dir.path()).unwrap();
+/// Changes a byte of the record of one of ada's contents.
+fn damage_record(home: &Path, content: ContentHash) {
+    let store = open(home).unwrap();
     let ada = store.user("ada").unwrap();
-    let lost = all.iter().position(|(user, stored, _)| user == "ada" && stored.bytes == 40_000).unwrap();
-    let place = ada.contents().record(all[lost].1.content).unwrap().unwrap().place;
+    let place = ada.contents().record(content).unwrap().unwrap().place;
     let path = store.segments().path(ada.folder(), place.segment);
     drop((store, ada));
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[(place.at + place.length - 100) as usize] ^= 1;
     std::fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn damaged_records_are_listed_and_everything_else_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = lived_in(dir.path());
+    let lost = all.iter().position(|(user, stored, _)| user == "ada" && stored.bytes == 40_000).unwrap();
+    damage_record(dir.path(), all[lost].1.content);
     std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
     let report = repair(dir.path());
     assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
@@ -166,12 +171,8 @@ fn damaged_contents_with_a_base_are_listed_and_so_is_what_a_damaged_one_was_the_
         ada.transcripts().append("s", &[message], None).unwrap();
         assert_eq!(ada.contents().record(content).unwrap().unwrap().base, Some(stored.content));
         let damaged = if base_is_damaged { stored.content } else { content };
-        let place = ada.contents().record(damaged).unwrap().unwrap().place;
-        let path = store.segments().path(ada.folder(), place.segment);
         drop((store, ada));
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes[(place.at + place.length - 100) as usize] ^= 1;
-        std::fs::write(&path, bytes).unwrap();
+        damage_record(dir.path(), damaged);
         std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
 
         let problems = repair(dir.path()).problems;
