@@ -14,6 +14,7 @@ pub mod frame;
 pub mod group_sync;
 pub mod home;
 pub mod locks;
+pub mod partial;
 pub mod recent;
 pub mod run_id;
 pub mod segments;
