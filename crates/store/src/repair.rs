@@ -30,7 +30,7 @@ pub struct RepairReport {
     pub intact: bool,
     /// Pointers in the new index.
     pub pointers: u64,
-    /// Contents in the new index; those without pointers have lost what named them.
+    /// Contents in the new index; those without pointers have lost what named them, and go with the next collection.
     pub contents: u64,
     /// Users to whom they belong.
     pub users: u64,
@@ -113,6 +113,12 @@ impl Repair<'_> {
         self.report.users = users.len() as u64;
         // There may have been keys: what needed one before must not be open now.
         self.store.index().meta("keys_created", "yes")?;
+        // What only transcripts and records named has lost its names, and may be based on originals: the next collection
+        // erases it, unless something names it again until then.
+        self.store.index().write_unsynced(|tx| {
+            let nameless = "INSERT INTO erasures SELECT user, hash FROM segment_contents WHERE flags & 1 = 0";
+            Ok(tx.execute(nameless, [])?)
+        })?;
         let counted = self.store.index().read(|tx| {
             let count = |table: &str| {
                 tx.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0))
