@@ -145,6 +145,7 @@ pub const DATA_RULES: &[DataRule] = &[
     rule(Table("conversation_keys"), Persons, Rows(&[]), ByUser).lost(TALKS),
     rule(Table("conversation_costs"), Forever, Rows(&[]), ByUser).lost(TALKS),
     rule(Table("conversation_messages"), Persons, Rows(&[]), ByUser).lost(TALKS),
+    rule(Table("message_pointers"), Persons, Rows(&[]), ByUser).lost(TALKS),
     rule(Table("memory_records"), Persons, Rows(&["vector"]), ByUser).lost(TALKS),
     rule(Table("key_days"), Records, Rows(&[]), ByUser).lost(KEYS),
     rule(Table("keys"), Forever, Rows(&["hash"]), ByUser).lost(KEYS),

@@ -46,6 +46,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0020.sql"),
     include_str!("migrations/0021.sql"),
     include_str!("migrations/0022.sql"),
+    include_str!("migrations/0023.sql"),
 ];
 
 /// The newest version of the format that this build reads and writes.

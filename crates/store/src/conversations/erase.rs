@@ -16,6 +16,7 @@ use crate::deletion::count_early_erasure;
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
 use crate::repair;
+use crate::retention::holds;
 use crate::runs::RunRecord;
 use crate::store::UserStore;
 
@@ -189,6 +190,7 @@ impl Conversations<'_> {
                 "UPDATE conversation_messages SET text = ?3, data = ?4, pointer = ?5 WHERE user = ?1 AND number = ?2",
                 params![user, to_sql(*number), text, data.to_string(), left],
             )?;
+            holds::set_of_message(tx, user, *number, text)?;
         }
         for name in originals {
             erase_original(self.store, tx, &name)?;

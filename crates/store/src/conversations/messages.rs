@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{ConversationCost, Conversations, Erasure, MemoryRecord, Track, json, number, time};
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
+use crate::retention::holds;
 use larder_disk::user;
 
 const COLUMNS: &str =
@@ -140,8 +141,15 @@ impl Conversations<'_> {
                 new.data.to_string(),
                 to_sql(self.store.now().as_millis())
             ])?;
-            self.message(tx, track, tx.last_insert_rowid().unsigned_abs())
+            self.inserted(tx, track)
         })
+    }
+
+    /// The message that was inserted last. What its text refers to is noted.
+    fn inserted(&self, tx: &Transaction<'_>, track: Track<'_>) -> Result<ConversationMessage, StoreError> {
+        let message = self.message(tx, track, tx.last_insert_rowid().unsigned_abs())?;
+        holds::set_of_message(tx, self.store.user(), message.number, &message.text)?;
+        Ok(message)
     }
 
     /// One that was left without a reply waits for one again, behind everything that was said meanwhile.
@@ -206,7 +214,7 @@ impl Conversations<'_> {
                 to_sql(self.store.now().as_millis()),
                 turn.map(to_sql)
             ])?;
-            let reply = self.message(tx, track, tx.last_insert_rowid().unsigned_abs())?;
+            let reply = self.inserted(tx, track)?;
             self.put_state(tx, track, new.state)?;
             for record in new.memory {
                 self.memory().put(tx, record, Some((track, &reply)))?;
@@ -288,7 +296,7 @@ impl Conversations<'_> {
                     to_sql(self.store.now().as_millis())
                 ],
             )?;
-            let new = self.message(tx, track, tx.last_insert_rowid().unsigned_abs())?;
+            let new = self.inserted(tx, track)?;
             tx.execute(
                 "UPDATE conversation_keys SET number = ?2 WHERE number = ?1",
                 [to_sql(last.number), to_sql(new.number)],

@@ -76,6 +76,8 @@ impl Kind {
                              (SELECT 1 FROM document_pointers AS d WHERE d.user = p.user AND d.name = p.name)
                          AND NOT EXISTS
                              (SELECT 1 FROM conversation_messages AS m WHERE m.user = p.user AND m.pointer = p.name)
+                         AND NOT EXISTS
+                             (SELECT 1 FROM message_pointers AS m WHERE m.user = p.user AND m.name = p.name)
                          ORDER BY used, user, name LIMIT :limit",
                 contents: "SELECT content FROM pointers WHERE user = :user AND name = :id",
                 bytes: "SELECT length(display_text) + length(rehydrate_instructions) FROM pointers
