@@ -130,6 +130,7 @@ pub const DATA_RULES: &[DataRule] = &[
         .lost("which originals have expired: their pointers are unknown now"),
     rule(Table("sessions"), Conversation, Rows(&[]), ByUser).lost(TRANSCRIPTS),
     rule(Table("transcript_lines"), Conversation, Rows(&[]), ByUser).lost(TRANSCRIPTS),
+    rule(Table("transcript_pointers"), Conversation, Rows(&[]), ByUser).lost(TRANSCRIPTS),
     rule(Table("round_trips"), Conversation, Rows(&[]), ByUser).lost(ROUND_TRIPS),
     rule(Table("session_revisions"), Conversation, Rows(&[]), ByUser).lost(LEARNED),
     rule(Table("exchanges"), Records, Rows(&[]), ByUser).lost(RECORDS),

@@ -47,6 +47,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0021.sql"),
     include_str!("migrations/0022.sql"),
     include_str!("migrations/0023.sql"),
+    include_str!("migrations/0024.sql"),
 ];
 
 /// The newest version of the format that this build reads and writes.
@@ -206,7 +207,8 @@ impl IndexDb {
     /// Adds the file to an error, and notes if it is damaged.
     fn failed(&self, error: StoreError) -> StoreError {
         let error = error.at_index(&self.path);
-        if matches!(error, StoreError::IndexCorrupt { .. }) && !self.is_damaged.swap(true, Ordering::Relaxed) {
+        if matches!(error, StoreError::IndexCorrupt { .. }) && !self.is_damaged.swap(true, Ordering::Relaxed)
+        {
             tracing::error!(%error, "the index is damaged");
         }
         error

@@ -290,6 +290,28 @@ fn what_messages_of_older_versions_name_is_noted() {
 }
 
 #[test]
+fn what_transcripts_of_older_versions_name_is_noted_unless_it_was_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = of_version(&at(&dir), 23);
+    old.execute_batch(
+        "INSERT INTO meta VALUES ('tombstones_until', 1795219200000);
+         INSERT INTO tombstones VALUES ('a', '0000000000001', zeroblob(32), 1);
+         INSERT INTO transcript_lines (user, session, line, branch, message, document)
+         SELECT 'a', 's', key, 1, key, value FROM json_each('[
+             {\"time\": \"2026-11-20T00:00:00.000Z\", \"pointers\": [\"lp1-0000000000001-000000\"]},
+             {\"time\": \"2026-11-20T00:00:00.000Z\", \"pointers\": [\"lp1-0000000000002-000000#L1\"]},
+             {\"time\": \"2026-11-22T00:00:00.000Z\", \"pointers\": [\"lp1-0000000000003-000000#L1\"]},
+             {\"time\": \"2026-11-22T00:00:00.000Z\"}, \"damaged\"]');",
+    )
+    .unwrap();
+    drop(old);
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
+    let rows = "SELECT group_concat(user || ' ' || name || ' ' || session) FROM transcript_pointers";
+    let found: String = lock(&index.writer).query_row(rows, [], |row| row.get(0)).unwrap();
+    assert_eq!(found, "a 0000000000001 s,a 0000000000003 s");
+}
+
+#[test]
 fn factors_that_do_not_say_what_they_correct_are_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let mut old = Connection::open(at(&dir)).unwrap();
