@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use common::{Home, exchange, message, run};
 use larder_store::{
-    Collected, DocumentPlace, Documents, NewExchange, Retention, RetentionClass, Store, StoreError,
-    StoredPointer, Timestamp, TranscriptMessage,
+    Collected, DocumentPlace, Documents, Erasure, NewConversation, NewExchange, NewMessage, NewReply,
+    Retention, RetentionClass, Store, StoreError, StoredPointer, Timestamp, Track, TranscriptMessage,
 };
 use larder_text::hash::ContentHash;
+use larder_vault::Mode;
+use serde_json::Value;
 
 const START: u64 = 1_795_219_200_000;
 const DAY: u64 = 86_400_000;
@@ -342,6 +344,60 @@ fn above_the_size_limit_nothing_new_is_taken_until_there_is_room() {
     assert!(matches!(refused, StoreError::OverLimit) && refused.is_unwritable(), "{refused}");
     collect(&home, &FOR_EVER);
     insert(&home, "more");
+}
+
+#[test]
+fn above_the_size_limit_no_run_turn_or_message_is_added_and_what_is_under_way_ends() {
+    fn refused<T: std::fmt::Debug>(done: Result<T, StoreError>) {
+        assert!(matches!(done, Err(StoreError::OverLimit)), "{done:?}");
+    }
+    let home = Home::new();
+    let (ada, documents) = (home.user("ada"), documents(&home));
+    let own = documents.user("ada").unwrap();
+    let talks = ada.conversations();
+    let participants = [("me".to_owned(), "ada".to_owned())];
+    let new = NewConversation {
+        kind: "talk",
+        title: "",
+        participants: &participants,
+        invited: &[],
+        state: &Value::Null,
+    };
+    let id = talks.create(&new).unwrap().id;
+    let track = Track { conversation: &id, participant: "me" };
+    let said = NewMessage { text: "hello", key: None, data: &Value::Null, chars: 100 };
+    let keyed = NewMessage { key: Some("k"), ..said };
+    let posted = talks.post(track, &keyed).unwrap();
+    let draft = own.drafts().begin(Mode::Chat, None, "begun").unwrap();
+    let tiny = Retention { max_bytes: Some(1), ..FOR_EVER };
+    assert!(documents.collect(&tiny, &|_| true).unwrap().over_limit);
+
+    refused(talks.create(&new));
+    refused(talks.begin_session(track, &Value::Null, &Value::Null));
+    refused(talks.post(track, &said));
+    let none = Erasure::default();
+    refused(talks.replace_last(track, posted.number, (Some("hi"), None), &Value::Null, 100, &none));
+    refused(own.drafts().begin(Mode::Chat, None, "another"));
+    refused(ada.runs().record(run(&home.store, "a/r", b"{}", &[])));
+
+    assert_eq!(talks.post(track, &keyed).unwrap().number, posted.number, "it was posted before");
+    let reply = NewReply {
+        to: Some(posted.number),
+        text: "hello to you",
+        data: &Value::Null,
+        state: &Value::Null,
+        memory: &[],
+        jobs: &[],
+        costs: &[],
+        chars: 100,
+    };
+    talks.answer(track, &reply).unwrap();
+    own.drafts().checkpoint(&draft).unwrap();
+
+    documents.collect(&FOR_EVER, &|_| true).unwrap();
+    talks.post(track, &said).unwrap();
+    ada.runs().record(run(&home.store, "a/r", b"{}", &[])).unwrap();
+    own.drafts().begin(Mode::Chat, None, "another").unwrap();
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{ConversationCost, Conversations, Erasure, MemoryRecord, Track, json, number, time};
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
-use crate::retention::holds;
+use crate::retention::{holds, limit};
 use larder_disk::user;
 
 const COLUMNS: &str =
@@ -109,8 +109,8 @@ impl Conversations<'_> {
     /// is returned as it is, and one whose message was edited is the one that took its place.
     ///
     /// # Errors
-    /// [`StoreError::KeyTaken`] if the key is of another text, [`StoreError::KeyGone`] if its message was deleted. There is no such participant of this user, or the store
-    /// fails.
+    /// [`StoreError::KeyTaken`] if the key is of another text, [`StoreError::KeyGone`] if its message was deleted,
+    /// [`StoreError::OverLimit`]. There is no such participant of this user, or the store fails.
     pub fn post(&self, track: Track<'_>, new: &NewMessage<'_>) -> Result<ConversationMessage, StoreError> {
         if let Some(key) = new.key {
             user::check_name("Idempotency-Key", key)?;
@@ -125,6 +125,7 @@ impl Conversations<'_> {
                 self.wait_again(tx, &earlier)?;
                 return self.message(tx, track, earlier.number);
             }
+            limit::require_room(tx)?;
             tx.prepare_cached(
                 "INSERT INTO conversation_messages
                  (user, conversation, participant, session, role, text, pointer, pending, key, data, created)
@@ -273,6 +274,7 @@ impl Conversations<'_> {
         let pointer = self.original(text, chars)?;
         self.erase_after(erasure, |tx| {
             self.message(tx, track, last.number)?;
+            limit::require_room(tx)?;
             let (user, session) = (self.store.user(), to_sql(last.session));
             let later = "conversation = ?2 AND participant = ?3 AND session = ?4 AND role = 0
                          AND coalesce(turn, number) > ?5";
