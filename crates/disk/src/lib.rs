@@ -13,6 +13,7 @@ pub mod foreground;
 pub mod frame;
 pub mod group_sync;
 pub mod home;
+pub mod index_files;
 pub mod locks;
 pub mod partial;
 pub mod recent;
