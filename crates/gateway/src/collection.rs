@@ -25,13 +25,14 @@ impl App {
         })
     }
 
-    /// Why the store cannot write, in a word; `None` if it can. Another process may have collected last.
+    /// Why the store cannot write, or that its index is damaged, in a word; `None` if all is well. Another process may have
+    /// collected last.
     pub async fn degraded(self: &Arc<Self>) -> Option<&'static str> {
         let app = Arc::clone(self);
         if let Ok(Ok(is_over)) = blocking::run(move || app.store.is_over_limit()).await {
             self.storage.note_limit(is_over);
         }
-        self.storage.degraded()
+        if self.store.is_damaged() { Some("storage_damaged") } else { self.storage.degraded() }
     }
 }
 

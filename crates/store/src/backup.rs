@@ -5,7 +5,7 @@
 //! Documents come last: a turn that the copied index has as committed is finished from it when the copy is opened. A
 //! copy gets its name once it is whole and synced.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use larder_text::hash::ContentHash;
 use rusqlite::{Connection, OpenFlags};
@@ -18,6 +18,7 @@ use crate::store::{Store, UserStore};
 use larder_disk::StoreError;
 use larder_disk::Timestamp;
 use larder_disk::files;
+use larder_disk::partial::PartialFolder;
 use larder_disk::segments::Record;
 
 /// The file that makes a folder a backup.
@@ -54,10 +55,11 @@ impl Store {
     /// belong to it if they are in the home. `progress` gets the number of contents copied.
     ///
     /// # Errors
-    /// [`StoreError::NotEmpty`]. Or reading or writing fails: then there is nothing at `target`.
+    /// [`StoreError::NotEmpty`], [`StoreError::Locked`] while another backup is written there. Or reading or writing fails:
+    /// then there is nothing at `target`.
     pub fn backup(&self, target: &Path, progress: &dyn Fn(u64)) -> Result<BackupReport, StoreError> {
-        let partial = Partial::begin(target)?;
-        let copy = self.copy_index(&partial.path)?;
+        let partial = PartialFolder::begin(target)?;
+        let copy = self.copy_index(partial.path())?;
         let mut copied = 0;
         let mut last = String::new();
         while let Some(user) = copy.index().read(|tx| retention::user_after(tx, &last))? {
@@ -71,7 +73,7 @@ impl Store {
             }
             last = user;
         }
-        let documents = files::copy_all(&self.home().join(DOCUMENTS), &partial.path.join(DOCUMENTS))?;
+        let documents = files::copy_all(&self.home().join(DOCUMENTS), &partial.path().join(DOCUMENTS))?;
         let report = checked(&copy, Some(self), documents)?;
         copy.index().truncate_log()?;
         drop(copy);
@@ -79,7 +81,7 @@ impl Store {
         let manifest = Manifest { created: self.now(), by, format: FORMAT_VERSION };
         let json = serde_json::to_string_pretty(&manifest)
             .map_err(|source| StoreError::Record { what: MANIFEST.to_owned(), source })?;
-        write(&partial.path.join(MANIFEST), json.as_bytes())?;
+        write(&partial.path().join(MANIFEST), json.as_bytes())?;
         partial.finish(target)?;
         Ok(report)
     }
@@ -103,12 +105,12 @@ impl Store {
         if manifest.format > FORMAT_VERSION {
             return Err(StoreError::SchemaTooNew { path, found: manifest.format, known: FORMAT_VERSION });
         }
-        let partial = Partial::begin(home)?;
-        files::copy_all(backup, &partial.path)?;
-        let manifest = partial.path.join(MANIFEST);
+        let partial = PartialFolder::begin(home)?;
+        files::copy_all(backup, partial.path())?;
+        let manifest = partial.path().join(MANIFEST);
         std::fs::remove_file(&manifest).map_err(StoreError::io(&manifest, "restoring"))?;
-        let documents = files::count_all(&partial.path.join(DOCUMENTS))?;
-        let store = Self::open(&partial.path, options)?;
+        let documents = files::count_all(&partial.path().join(DOCUMENTS))?;
+        let store = Self::open(partial.path(), options)?;
         let report = checked(&store, None, documents)?;
         store.index().truncate_log()?;
         drop(store);
@@ -136,50 +138,6 @@ impl Store {
         let _lock = layout.lock(self.options().patience)?;
         let index = crate::index::IndexDb::open(index, self.options().patience)?;
         Self::over(layout, self.options().clone(), index)
-    }
-}
-
-/// A folder that is being written, next to where it will be.
-struct Partial {
-    path: PathBuf,
-    done: bool,
-}
-
-impl Partial {
-    /// Creates it for a target that must be empty or missing.
-    fn begin(target: &Path) -> Result<Self, StoreError> {
-        if target.exists() && (!target.is_dir() || !files::entries(target)?.is_empty()) {
-            return Err(StoreError::NotEmpty { path: target.to_path_buf() });
-        }
-        let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let parent =
-            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        files::create_dir_all(parent)?;
-        let prefix = format!(".{name}.partial-");
-        let mut folder = tempfile::Builder::new();
-        #[cfg(unix)]
-        folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-        let folder = folder.prefix(&prefix).tempdir_in(parent);
-        let path = folder.map_err(StoreError::io(parent, "creating a folder"))?.keep();
-        Ok(Self { path, done: false })
-    }
-
-    /// Syncs it and gives it its name.
-    fn finish(mut self, target: &Path) -> Result<(), StoreError> {
-        files::sync_all(&self.path)?;
-        std::fs::rename(&self.path, target).map_err(StoreError::io(target, "naming the copy"))?;
-        self.done = true;
-        files::sync_dir(
-            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
-        )
-    }
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        if !self.done {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
     }
 }
 

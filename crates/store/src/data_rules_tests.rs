@@ -75,6 +75,8 @@ fn talk(user: &UserStore, small: &str, large: &str) {
     let said = NewMessage { text: large, key: Some("k"), data: &state, chars: 100 };
     let posted = user.conversations().post(track, &said).unwrap();
     user.conversations().retire_key(track, posted.number).unwrap();
+    let naming = format!("See {}.", posted.pointer.unwrap());
+    user.conversations().post(track, &NewMessage { text: &naming, key: None, ..said }).unwrap();
     user.conversations().add_cost(track, &ConversationCost { stage: small, ..Default::default() }).unwrap();
     let fact = MemoryRecord {
         number: 0,

@@ -16,9 +16,8 @@ use crate::store::Store;
 use larder_disk::StoreError;
 use larder_disk::data_rules::user_tables;
 use larder_disk::files;
+use larder_disk::index_files;
 use larder_disk::user;
-
-use crate::repair;
 
 /// The prefix of folders that are being removed.
 const DELETED_PREFIX: &str = ".deleted-";
@@ -40,7 +39,7 @@ impl Store {
             Ok(())
         })?;
         finish_deletions(self)?;
-        repair::remove_damaged(self.home())
+        index_files::remove_damaged(self.home())
     }
 
     /// Empties the log of writes, which holds erased bytes until then; false if someone read all the while.

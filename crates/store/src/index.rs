@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0020.sql"),
     include_str!("migrations/0021.sql"),
     include_str!("migrations/0022.sql"),
+    include_str!("migrations/0023.sql"),
+    include_str!("migrations/0024.sql"),
 ];
 
 /// The newest version of the format that this build reads and writes.
@@ -65,6 +67,7 @@ pub(crate) struct IndexDb {
     syncs: GroupSync,
     /// The writes of this process so far.
     writes: AtomicU64,
+    is_damaged: AtomicBool,
 }
 
 impl IndexDb {
@@ -96,6 +99,7 @@ impl IndexDb {
                 log: OnceLock::new(),
                 syncs: GroupSync::default(),
                 writes: AtomicU64::new(0),
+                is_damaged: AtomicBool::new(false),
             }),
             Err(error) => Err(error.at_index(&path)),
         }
@@ -118,7 +122,7 @@ impl IndexDb {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        work(&lock(&self.reader)).map_err(|error| error.at_index(&self.path))
+        work(&lock(&self.reader)).map_err(|error| self.failed(error))
     }
 
     /// As [`IndexDb::read_once`], for what every request looks up. What another process wrote is seen a moment later.
@@ -188,7 +192,7 @@ impl IndexDb {
     /// Folds the log of writes into the file and empties it; returns false if readers kept it from being emptied.
     pub(crate) fn truncate_log(&self) -> Result<bool, StoreError> {
         let busy = lock(&self.writer).query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-        busy.map(|busy: bool| !busy).map_err(|error| StoreError::from(error).at_index(&self.path))
+        busy.map(|busy: bool| !busy).map_err(|error| self.failed(error.into()))
     }
 
     fn transact<T>(
@@ -197,7 +201,22 @@ impl IndexDb {
         behaviour: TransactionBehavior,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        transact(&mut lock(connection), behaviour, work).map_err(|error| error.at_index(&self.path))
+        transact(&mut lock(connection), behaviour, work).map_err(|error| self.failed(error))
+    }
+
+    /// Adds the file to an error, and notes if it is damaged.
+    fn failed(&self, error: StoreError) -> StoreError {
+        let error = error.at_index(&self.path);
+        if matches!(error, StoreError::IndexCorrupt { .. }) && !self.is_damaged.swap(true, Ordering::Relaxed)
+        {
+            tracing::error!(%error, "the index is damaged");
+        }
+        error
+    }
+
+    /// Whether a read or a write of this process has found the file damaged.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
     }
 
     /// The value stored under `key`: the first one ever offered is kept.

@@ -269,6 +269,49 @@ fn revisions_of_older_versions_get_their_checkpoints() {
 }
 
 #[test]
+fn what_messages_of_older_versions_name_is_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = of_version(&at(&dir), 22);
+    old.execute_batch(
+        "INSERT INTO pointers (user, name, content, bytes, kind, display_text, rehydrate_instructions, created, used)
+         SELECT 'a', value, zeroblob(32), 1, '', '', '', 1, 1
+         FROM json_each('[\"0000000000001\", \"0000000000002\", \"0000000000003\"]');
+         INSERT INTO conversation_messages (user, conversation, participant, session, role, text, pending, data, created)
+         SELECT value ->> 0, 'c', 'me', 1, 0, value ->> 1, 0, '{}', 1 FROM json_each('[
+             [\"a\", \"lp1-0000000000001-000000, lp1-lp1-0000000000003-000000#L1 and lp1-0000000000003-000000\"],
+             [\"a\", \"0000000000002\"], [\"b\", \"lp1-0000000000002-000000\"]]');",
+    )
+    .unwrap();
+    drop(old);
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
+    let rows = "SELECT group_concat(user || ' ' || name || ' ' || number) FROM message_pointers";
+    let found: String = lock(&index.writer).query_row(rows, [], |row| row.get(0)).unwrap();
+    assert_eq!(found, "a 0000000000001 1,a 0000000000003 1");
+}
+
+#[test]
+fn what_transcripts_of_older_versions_name_is_noted_unless_it_was_forgotten() {
+    let dir = tempfile::tempdir().unwrap();
+    let old = of_version(&at(&dir), 23);
+    old.execute_batch(
+        "INSERT INTO meta VALUES ('tombstones_until', 1795219200000);
+         INSERT INTO tombstones VALUES ('a', '0000000000001', zeroblob(32), 1);
+         INSERT INTO transcript_lines (user, session, line, branch, message, document)
+         SELECT 'a', 's', key, 1, key, value FROM json_each('[
+             {\"time\": \"2026-11-20T00:00:00.000Z\", \"pointers\": [\"lp1-0000000000001-000000\"]},
+             {\"time\": \"2026-11-20T00:00:00.000Z\", \"pointers\": [\"lp1-0000000000002-000000#L1\"]},
+             {\"time\": \"2026-11-22T00:00:00.000Z\", \"pointers\": [\"lp1-0000000000003-000000#L1\"]},
+             {\"time\": \"2026-11-22T00:00:00.000Z\"}, \"damaged\"]');",
+    )
+    .unwrap();
+    drop(old);
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
+    let rows = "SELECT group_concat(user || ' ' || name || ' ' || session) FROM transcript_pointers";
+    let found: String = lock(&index.writer).query_row(rows, [], |row| row.get(0)).unwrap();
+    assert_eq!(found, "a 0000000000001 s,a 0000000000003 s");
+}
+
+#[test]
 fn factors_that_do_not_say_what_they_correct_are_forgotten() {
     let dir = tempfile::tempdir().unwrap();
     let mut old = Connection::open(at(&dir)).unwrap();

@@ -17,6 +17,7 @@ use larder_disk::StoreError;
 use larder_disk::data_rules::lost_with_index;
 use larder_disk::files;
 use larder_disk::home::Layout;
+use larder_disk::index_files;
 use larder_disk::segments::PointerNote;
 use larder_disk::user;
 
@@ -30,7 +31,7 @@ pub struct RepairReport {
     pub intact: bool,
     /// Pointers in the new index.
     pub pointers: u64,
-    /// Contents in the new index; those without pointers have lost what named them.
+    /// Contents in the new index; those without pointers have lost what named them, and go with the next collection.
     pub contents: u64,
     /// Users to whom they belong.
     pub users: u64,
@@ -59,7 +60,7 @@ impl Store {
             return Ok(RepairReport { intact: true, ..RepairReport::default() });
         }
         let rebuilt = layout.rebuilt_index();
-        remove_index(&rebuilt)?;
+        index_files::remove(&rebuilt)?;
         let index = IndexDb::open(rebuilt.clone(), options.patience)?;
         let store = Self::over(layout.clone(), options, index)?;
         let mut repair = Repair { store: &store, report: RepairReport::default(), owners: BTreeMap::new() };
@@ -67,7 +68,7 @@ impl Store {
         let mut report = repair.report;
         store.index().truncate_log()?;
         drop(store);
-        report.damaged_index = move_damaged(&layout.index())?;
+        report.damaged_index = index_files::move_damaged(&layout.index())?;
         let named = std::fs::rename(&rebuilt, layout.index());
         named.map_err(StoreError::io(&rebuilt, "naming the rebuilt index"))?;
         // Made from documents, and no longer known to cover what the new index has.
@@ -113,6 +114,12 @@ impl Repair<'_> {
         self.report.users = users.len() as u64;
         // There may have been keys: what needed one before must not be open now.
         self.store.index().meta("keys_created", "yes")?;
+        // What only transcripts and records named has lost its names, and may be based on originals: the next collection
+        // erases it, unless something names it again until then.
+        self.store.index().write_unsynced(|tx| {
+            let nameless = "INSERT INTO erasures SELECT user, hash FROM segment_contents WHERE flags & 1 = 0";
+            Ok(tx.execute(nameless, [])?)
+        })?;
         let counted = self.store.index().read(|tx| {
             let count = |table: &str| {
                 tx.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0))
@@ -259,56 +266,6 @@ fn is_intact(path: &Path) -> bool {
         Ok(found == "ok")
     };
     check().unwrap_or(false)
-}
-
-/// The files of an index: itself, its log and what SQLite shares between processes.
-fn index_files(path: &Path) -> [PathBuf; 3] {
-    ["", "-wal", "-shm"].map(|suffix| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        PathBuf::from(name)
-    })
-}
-
-fn remove_index(path: &Path) -> Result<(), StoreError> {
-    for file in index_files(path) {
-        match std::fs::remove_file(&file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(StoreError::io(&file, "removing an unfinished index")(error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Gives the damaged index another name, under which SQLite's own tools can still read it.
-fn move_damaged(path: &Path) -> Result<Option<PathBuf>, StoreError> {
-    let free = (1_u32..).map(|number| path.with_extension(format!("sqlite.damaged-{number}")));
-    let Some(to) = free.into_iter().find(|to| !to.exists()) else { return Ok(None) };
-    let mut moved = None;
-    // The log first: a new index must not find it.
-    for (from, to) in index_files(path).into_iter().zip(index_files(&to)).rev() {
-        match std::fs::rename(&from, &to) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            renamed => {
-                renamed.map_err(StoreError::io(&from, "moving the damaged index"))?;
-                moved = Some(to);
-            }
-        }
-    }
-    Ok(moved)
-}
-
-/// Removes the damaged indexes that repairs have kept: what they hold of a single user cannot be found.
-pub(crate) fn remove_damaged(home: &Path) -> Result<(), StoreError> {
-    for entry in files::entries(home)? {
-        if entry.name.starts_with("index.sqlite.damaged-") {
-            std::fs::remove_file(&entry.path)
-                .map_err(StoreError::io(&entry.path, "removing a damaged index"))?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

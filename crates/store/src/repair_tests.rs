@@ -120,19 +120,24 @@ fn every_original_comes_back_after_the_index_is_deleted_truncated_or_noise() {
     }
 }
 
-#[test]
-fn damaged_records_are_listed_and_everything_else_comes_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut all = lived_in(dir.path());
-    let store = open(dir.path()).unwrap();
+/// Changes a byte of the record of one of ada's contents.
+fn damage_record(home: &Path, content: ContentHash) {
+    let store = open(home).unwrap();
     let ada = store.user("ada").unwrap();
-    let lost = all.iter().position(|(user, stored, _)| user == "ada" && stored.bytes == 40_000).unwrap();
-    let place = ada.contents().record(all[lost].1.content).unwrap().unwrap().place;
+    let place = ada.contents().record(content).unwrap().unwrap().place;
     let path = store.segments().path(ada.folder(), place.segment);
     drop((store, ada));
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[(place.at + place.length - 100) as usize] ^= 1;
     std::fs::write(&path, bytes).unwrap();
+}
+
+#[test]
+fn damaged_records_are_listed_and_everything_else_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut all = lived_in(dir.path());
+    let lost = all.iter().position(|(user, stored, _)| user == "ada" && stored.bytes == 40_000).unwrap();
+    damage_record(dir.path(), all[lost].1.content);
     std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
     let report = repair(dir.path());
     assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
@@ -146,32 +151,34 @@ fn hex(seed: u32, bytes: usize) -> String {
     noise(seed, bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// An original, and a message of a transcript that is stored based on it.
+fn based_message(user: &UserStore) -> (StoredPointer, ContentHash) {
+    let original = hex(1, 40_000);
+    let stored = user.pointers().insert(original.as_bytes(), "text", "").unwrap();
+    let raw = format!("{}{original}", hex(2, 10_000));
+    let content = ContentHash::new(raw.as_bytes());
+    let message = TranscriptMessage {
+        identity: content,
+        role: "user",
+        raw: raw.as_bytes(),
+        sent: None,
+        pointers: std::slice::from_ref(&stored.pointer_id),
+    };
+    user.transcripts().append("s", &[message], None).unwrap();
+    assert_eq!(user.contents().record(content).unwrap().unwrap().base, Some(stored.content));
+    (stored, content)
+}
+
 #[test]
 fn damaged_contents_with_a_base_are_listed_and_so_is_what_a_damaged_one_was_the_base_of() {
     for base_is_damaged in [true, false] {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path()).unwrap();
         let ada = store.user("ada").unwrap();
-        let original = hex(1, 40_000);
-        let stored = ada.pointers().insert(original.as_bytes(), "text", "").unwrap();
-        let raw = format!("{}{original}", hex(2, 10_000));
-        let content = ContentHash::new(raw.as_bytes());
-        let message = TranscriptMessage {
-            identity: content,
-            role: "user",
-            raw: raw.as_bytes(),
-            sent: None,
-            pointers: std::slice::from_ref(&stored.pointer_id),
-        };
-        ada.transcripts().append("s", &[message], None).unwrap();
-        assert_eq!(ada.contents().record(content).unwrap().unwrap().base, Some(stored.content));
+        let (stored, content) = based_message(&ada);
         let damaged = if base_is_damaged { stored.content } else { content };
-        let place = ada.contents().record(damaged).unwrap().unwrap().place;
-        let path = store.segments().path(ada.folder(), place.segment);
         drop((store, ada));
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes[(place.at + place.length - 100) as usize] ^= 1;
-        std::fs::write(&path, bytes).unwrap();
+        damage_record(dir.path(), damaged);
         std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
 
         let problems = repair(dir.path()).problems;
@@ -262,5 +269,26 @@ fn what_a_repair_brings_back_counts_as_used_then() {
         store.collect(&retention, &|_| true).unwrap();
         let got = store.user("ada").unwrap().pointers().get(&stored.pointer_id);
         assert_eq!(got.ok(), is_there.then(|| stored.clone()), "day {day}");
+    }
+}
+
+#[test]
+fn what_a_repair_leaves_without_a_name_holds_no_original_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |day| StoreOptions { clock: std::sync::Arc::new(Day(day)), ..StoreOptions::default() };
+    let store = Store::open(dir.path(), at(100)).unwrap();
+    let ada = store.user("ada").unwrap();
+    let (stored, raw) = based_message(&ada);
+    drop((store, ada));
+    std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
+    Store::repair(dir.path(), at(140)).unwrap();
+    let keep = Some(std::time::Duration::from_hours(30 * 24));
+    let retention = Retention { originals: keep, ..Retention::default() };
+    for (day, is_there) in [(141, true), (171, false)] {
+        let store = Store::open(dir.path(), at(day)).unwrap();
+        store.collect(&retention, &|_| true).unwrap();
+        let ada = store.user("ada").unwrap();
+        assert!(ada.contents().record(raw).unwrap().is_none(), "day {day}");
+        assert_eq!(ada.contents().record(stored.content).unwrap().is_some(), is_there, "day {day}");
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::contents::NewContent;
 use crate::pointers::to_sql;
+use crate::retention::limit;
 use crate::store::UserStore;
 use larder_disk::StoreError;
 use larder_disk::Timestamp;
@@ -208,8 +209,8 @@ impl Runs<'_> {
     /// Records a run: the record with its receipt, answer and pointers, in one transaction; large
     /// contents are written first.
     ///
-    /// After a crash there is either the complete record or none. Fails if the id exists or a pointer does not
-    /// resolve.
+    /// After a crash there is either the complete record or none. Fails if the id exists, a pointer does not resolve, or the
+    /// store is over its limit.
     pub fn record(&self, run: NewRun<'_>) -> Result<RunRecord, StoreError> {
         let contents: Vec<_> = std::iter::once(run.receipt).chain(run.output).collect();
         let record = RunRecord {
@@ -234,6 +235,7 @@ impl Runs<'_> {
         json: &str,
         pointers: &[Pointer],
     ) -> Result<(), StoreError> {
+        limit::require_room(tx)?;
         let id = record.run_id.as_str();
         for hash in [Some(record.receipt), record.output].into_iter().flatten() {
             self.store.contents().require(tx, hash)?;

@@ -173,6 +173,11 @@ impl Store {
         &self.inner.layout.home
     }
 
+    /// Whether a read or a write of this process has found the index damaged.
+    pub fn is_damaged(&self) -> bool {
+        self.index().is_damaged()
+    }
+
     /// Whether a look-up would start without waiting for another reading thread.
     pub fn reads_at_once(&self) -> bool {
         self.index().reads_at_once()

@@ -129,6 +129,34 @@ fn a_long_message_is_an_original_that_does_not_expire() {
 }
 
 #[test]
+fn what_the_text_of_a_message_names_lives_as_long_as_the_message() {
+    let home = Home::new();
+    let ada = home.user("ada");
+    let id = begin(&ada, "ada");
+    let insert = |text: &[u8]| ada.pointers().insert(text, "text", "").unwrap().pointer_id;
+    let named = [insert(b"asked for"), insert(b"answered with"), insert(b"no longer named")];
+    let asked = post(&ada, me(&id), &format!("What does {} say?", named[0]), None).unwrap();
+    let said = format!("See larder://{}#L2, and {}.", named[1], named[2]);
+    let reply = answer(&ada, me(&id), asked, &said, &[]).unwrap();
+    let text = format!("See larder://{}#L2.", named[1]);
+    let replaced = ReplacedMessage { number: reply, text, data: Value::Null };
+    ada.conversations().erase(&Erasure { replace: vec![replaced], ..Erasure::default() }).unwrap();
+    let day = |day: u64| home.clock.set(1_795_219_200_000 + day * 86_400_000);
+    let left = || {
+        let place = larder_store::DocumentPlace::Folder(home.path().join("documents"));
+        let documents = larder_store::Documents::open(&home.store, &place).unwrap();
+        let keep = Some(std::time::Duration::from_hours(48));
+        let retention = larder_store::Retention { originals: keep, ..larder_store::Retention::default() };
+        documents.collect(&retention, &|_| true).unwrap();
+        [0, 1, 2].map(|at: usize| ada.pointers().get(&named[at]).is_ok())
+    };
+    day(400);
+    assert_eq!(left(), [true, true, false]);
+    ada.conversations().erase(&Erasure { messages: vec![asked, reply], ..Erasure::default() }).unwrap();
+    assert_eq!(left(), [false; 3]);
+}
+
+#[test]
 fn nothing_of_a_track_is_seen_by_another_user() {
     let home = Home::new();
     let (ada, eve) = (home.user("ada"), home.user("eve"));

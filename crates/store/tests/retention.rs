@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use common::{Home, exchange, message, run};
 use larder_store::{
-    Collected, DocumentPlace, Documents, NewExchange, Retention, RetentionClass, Store, StoreError,
-    StoredPointer, Timestamp, TranscriptMessage,
+    Collected, DocumentPlace, Documents, Erasure, NewConversation, NewExchange, NewMessage, NewReply,
+    Retention, RetentionClass, Store, StoreError, StoredPointer, Timestamp, Track, TranscriptMessage,
 };
 use larder_text::hash::ContentHash;
+use larder_vault::Mode;
+use serde_json::Value;
 
 const START: u64 = 1_795_219_200_000;
 const DAY: u64 = 86_400_000;
@@ -126,10 +128,10 @@ fn an_original_expires_after_its_last_use_and_its_pointer_says_when() {
 }
 
 #[test]
-fn the_date_of_expiry_is_kept_as_long_as_records_and_a_longer_transcript_stays_clean() {
+fn the_date_of_expiry_is_kept_as_long_as_records_and_transcripts_that_name_it() {
     let home = Home::new();
     let user = home.user("ada");
-    let stored = insert(&home, &noise(1, 800));
+    let [stored, unnamed] = [1, 2].map(|seed| insert(&home, &noise(seed, 800)));
     let named = TranscriptMessage { pointers: std::slice::from_ref(&stored.pointer_id), ..message(b"raw") };
     user.transcripts().append("s", &[named], None).unwrap();
     let retention = Retention { transcripts: None, ..RETENTION };
@@ -137,17 +139,44 @@ fn the_date_of_expiry_is_kept_as_long_as_records_and_a_longer_transcript_stays_c
     collect(&home, &retention);
     home.clock.set(START + 120 * DAY);
     assert!(collect(&home, &retention).is_empty());
-    let resolve = || user.pointers().resolve(&stored.pointer_id).unwrap_err();
-    assert!(matches!(resolve(), StoreError::Expired { .. }));
+    let resolve = |stored: &StoredPointer| user.pointers().resolve(&stored.pointer_id).unwrap_err();
+    assert!(matches!(resolve(&unnamed), StoreError::Expired { .. }));
     home.clock.set(START + 122 * DAY);
     assert_eq!(collect(&home, &retention)[&RetentionClass::Records].items, 1);
-    assert!(matches!(resolve(), StoreError::UnknownPointer { .. }));
+    assert!(matches!(resolve(&unnamed), StoreError::UnknownPointer { .. }));
+    assert!(matches!(resolve(&stored), StoreError::Expired { .. }));
+    collect(&home, &RETENTION);
+    assert_eq!(collect(&home, &RETENTION)[&RetentionClass::Records].items, 1, "once the transcript has gone");
     assert_eq!(home.store.verify().unwrap().tombstones, 0);
-    assert!(home.store.verify().unwrap().is_clean());
     // A line that is written now must name what is known.
     let named = TranscriptMessage { pointers: std::slice::from_ref(&stored.pointer_id), ..message(b"more") };
     let refused = user.transcripts().append("t", &[named], None);
     assert!(matches!(refused, Err(StoreError::UnknownPointer { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_lost_original_is_no_expired_one_where_records_are_kept_for_a_shorter_time() {
+    let home = Home::new();
+    let days = |days| Some(Duration::from_millis(days * DAY));
+    let retention = Retention { originals: days(90), records: days(30), ..FOR_EVER };
+    insert(&home, "expires");
+    home.clock.set(START + 60 * DAY);
+    let stored = insert(&home, "is lost");
+    let named = TranscriptMessage { pointers: std::slice::from_ref(&stored.pointer_id), ..message(b"raw") };
+    home.user("ada").transcripts().append("s", &[named], None).unwrap();
+    for (day, class) in [(91, RetentionClass::Originals), (122, RetentionClass::Records)] {
+        home.clock.set(START + day * DAY);
+        assert_eq!(collect(&home, &retention)[&class].items, 1);
+    }
+    let index = rusqlite::Connection::open(home.path().join("index.sqlite")).unwrap();
+    index.execute("DELETE FROM pointers", []).unwrap();
+    let problems = home.store.verify().unwrap().problems;
+    assert!(
+        problems.len() == 1 && problems[0].to_string().contains("nothing is stored under it"),
+        "{problems:?}"
+    );
+    index.execute("DELETE FROM transcript_pointers", []).unwrap();
+    assert!(home.store.verify().unwrap().is_clean(), "as an earlier version forgot it");
 }
 
 #[test]
@@ -315,6 +344,60 @@ fn above_the_size_limit_nothing_new_is_taken_until_there_is_room() {
     assert!(matches!(refused, StoreError::OverLimit) && refused.is_unwritable(), "{refused}");
     collect(&home, &FOR_EVER);
     insert(&home, "more");
+}
+
+#[test]
+fn above_the_size_limit_no_run_turn_or_message_is_added_and_what_is_under_way_ends() {
+    fn refused<T: std::fmt::Debug>(done: Result<T, StoreError>) {
+        assert!(matches!(done, Err(StoreError::OverLimit)), "{done:?}");
+    }
+    let home = Home::new();
+    let (ada, documents) = (home.user("ada"), documents(&home));
+    let own = documents.user("ada").unwrap();
+    let talks = ada.conversations();
+    let participants = [("me".to_owned(), "ada".to_owned())];
+    let new = NewConversation {
+        kind: "talk",
+        title: "",
+        participants: &participants,
+        invited: &[],
+        state: &Value::Null,
+    };
+    let id = talks.create(&new).unwrap().id;
+    let track = Track { conversation: &id, participant: "me" };
+    let said = NewMessage { text: "hello", key: None, data: &Value::Null, chars: 100 };
+    let keyed = NewMessage { key: Some("k"), ..said };
+    let posted = talks.post(track, &keyed).unwrap();
+    let draft = own.drafts().begin(Mode::Chat, None, "begun").unwrap();
+    let tiny = Retention { max_bytes: Some(1), ..FOR_EVER };
+    assert!(documents.collect(&tiny, &|_| true).unwrap().over_limit);
+
+    refused(talks.create(&new));
+    refused(talks.begin_session(track, &Value::Null, &Value::Null));
+    refused(talks.post(track, &said));
+    let none = Erasure::default();
+    refused(talks.replace_last(track, posted.number, (Some("hi"), None), &Value::Null, 100, &none));
+    refused(own.drafts().begin(Mode::Chat, None, "another"));
+    refused(ada.runs().record(run(&home.store, "a/r", b"{}", &[])));
+
+    assert_eq!(talks.post(track, &keyed).unwrap().number, posted.number, "it was posted before");
+    let reply = NewReply {
+        to: Some(posted.number),
+        text: "hello to you",
+        data: &Value::Null,
+        state: &Value::Null,
+        memory: &[],
+        jobs: &[],
+        costs: &[],
+        chars: 100,
+    };
+    talks.answer(track, &reply).unwrap();
+    own.drafts().checkpoint(&draft).unwrap();
+
+    documents.collect(&FOR_EVER, &|_| true).unwrap();
+    talks.post(track, &said).unwrap();
+    ada.runs().record(run(&home.store, "a/r", b"{}", &[])).unwrap();
+    own.drafts().begin(Mode::Chat, None, "another").unwrap();
 }
 
 #[test]

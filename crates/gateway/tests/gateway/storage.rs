@@ -115,6 +115,22 @@ async fn what_collections_of_others_find_of_the_size_is_shown_either_way() {
 }
 
 #[tokio::test]
+async fn an_index_that_is_damaged_under_a_running_server_is_shown_without_its_path() {
+    let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, "").await;
+    let ready = || async { gateway.get("/readyz").send().await.unwrap().text().await.unwrap() };
+    let shown = ready().await;
+    assert!(shown.contains("\"degraded\":null"), "{shown}");
+    // From now on SQLite cannot make out a table.
+    let damage = "PRAGMA writable_schema = ON;
+                  UPDATE sqlite_schema SET sql = 'CREATE TABLE exchanges (' WHERE name = 'exchanges';
+                  PRAGMA schema_version = 1000000;";
+    Connection::open(index(&gateway)).unwrap().execute_batch(damage).unwrap();
+    let shown = ready().await;
+    assert!(shown.contains("\"degraded\":\"storage_damaged\""), "{shown}");
+    assert!(!shown.contains(gateway.dir.path().to_str().unwrap()), "{shown}");
+}
+
+#[tokio::test]
 async fn originals_have_the_kind_of_their_content() {
     let gateway = Gateway::with(StubServer::responding(|_| said("ok")).await, "").await;
     let lines = |sign: char| -> String {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use larder_disk::StoreError;
+use larder_disk::index_files;
 use larder_disk::run_id::RunId;
 use larder_text::hash::ContentHash;
 use larder_text::pointer::PointerId;
@@ -15,7 +16,7 @@ use crate::contents::NewContent;
 use crate::deletion::count_early_erasure;
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
-use crate::repair;
+use crate::retention::holds;
 use crate::runs::RunRecord;
 use crate::store::UserStore;
 
@@ -124,7 +125,7 @@ impl Conversations<'_> {
         })?;
         let store = self.store.store();
         store.finish_erasing()?;
-        repair::remove_damaged(store.home())?;
+        index_files::remove_damaged(store.home())?;
         Ok(done)
     }
 
@@ -189,6 +190,7 @@ impl Conversations<'_> {
                 "UPDATE conversation_messages SET text = ?3, data = ?4, pointer = ?5 WHERE user = ?1 AND number = ?2",
                 params![user, to_sql(*number), text, data.to_string(), left],
             )?;
+            holds::set_of_message(tx, user, *number, text)?;
         }
         for name in originals {
             erase_original(self.store, tx, &name)?;

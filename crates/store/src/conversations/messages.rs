@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{ConversationCost, Conversations, Erasure, MemoryRecord, Track, json, number, time};
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
+use crate::retention::{holds, limit};
 use larder_disk::user;
 
 const COLUMNS: &str =
@@ -108,8 +109,8 @@ impl Conversations<'_> {
     /// is returned as it is, and one whose message was edited is the one that took its place.
     ///
     /// # Errors
-    /// [`StoreError::KeyTaken`] if the key is of another text, [`StoreError::KeyGone`] if its message was deleted. There is no such participant of this user, or the store
-    /// fails.
+    /// [`StoreError::KeyTaken`] if the key is of another text, [`StoreError::KeyGone`] if its message was deleted,
+    /// [`StoreError::OverLimit`]. There is no such participant of this user, or the store fails.
     pub fn post(&self, track: Track<'_>, new: &NewMessage<'_>) -> Result<ConversationMessage, StoreError> {
         if let Some(key) = new.key {
             user::check_name("Idempotency-Key", key)?;
@@ -124,6 +125,7 @@ impl Conversations<'_> {
                 self.wait_again(tx, &earlier)?;
                 return self.message(tx, track, earlier.number);
             }
+            limit::require_room(tx)?;
             tx.prepare_cached(
                 "INSERT INTO conversation_messages
                  (user, conversation, participant, session, role, text, pointer, pending, key, data, created)
@@ -140,8 +142,15 @@ impl Conversations<'_> {
                 new.data.to_string(),
                 to_sql(self.store.now().as_millis())
             ])?;
-            self.message(tx, track, tx.last_insert_rowid().unsigned_abs())
+            self.inserted(tx, track)
         })
+    }
+
+    /// The message that was inserted last. What its text refers to is noted.
+    fn inserted(&self, tx: &Transaction<'_>, track: Track<'_>) -> Result<ConversationMessage, StoreError> {
+        let message = self.message(tx, track, tx.last_insert_rowid().unsigned_abs())?;
+        holds::set_of_message(tx, self.store.user(), message.number, &message.text)?;
+        Ok(message)
     }
 
     /// One that was left without a reply waits for one again, behind everything that was said meanwhile.
@@ -206,7 +215,7 @@ impl Conversations<'_> {
                 to_sql(self.store.now().as_millis()),
                 turn.map(to_sql)
             ])?;
-            let reply = self.message(tx, track, tx.last_insert_rowid().unsigned_abs())?;
+            let reply = self.inserted(tx, track)?;
             self.put_state(tx, track, new.state)?;
             for record in new.memory {
                 self.memory().put(tx, record, Some((track, &reply)))?;
@@ -265,6 +274,7 @@ impl Conversations<'_> {
         let pointer = self.original(text, chars)?;
         self.erase_after(erasure, |tx| {
             self.message(tx, track, last.number)?;
+            limit::require_room(tx)?;
             let (user, session) = (self.store.user(), to_sql(last.session));
             let later = "conversation = ?2 AND participant = ?3 AND session = ?4 AND role = 0
                          AND coalesce(turn, number) > ?5";
@@ -288,7 +298,7 @@ impl Conversations<'_> {
                     to_sql(self.store.now().as_millis())
                 ],
             )?;
-            let new = self.message(tx, track, tx.last_insert_rowid().unsigned_abs())?;
+            let new = self.inserted(tx, track)?;
             tx.execute(
                 "UPDATE conversation_keys SET number = ?2 WHERE number = ?1",
                 [to_sql(last.number), to_sql(new.number)],

@@ -23,6 +23,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::pointers::to_sql;
+use crate::retention::limit;
 use crate::store::UserStore;
 use larder_disk::user;
 
@@ -362,6 +363,7 @@ fn insert_session(
     opening: &Value,
     now: Timestamp,
 ) -> Result<(), StoreError> {
+    limit::require_room(tx)?;
     tx.execute(
         "INSERT INTO conversation_sessions (conversation, participant, session, user, opening, created)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::index::highest_turn;
 use super::types::{DraftSummary, TurnDraft};
 use super::{UserDocuments, journal, refuse_last};
+use crate::retention::limit;
 use larder_disk::StoreError;
 
 /// The part of a draft's row that is stored as JSON.
@@ -53,6 +54,7 @@ impl Drafts<'_> {
             files: std::collections::BTreeMap::new(),
         };
         self.docs.store.write(|tx| {
+            limit::require_room(tx)?;
             draft.number = self.next_number(tx, taken)?;
             draft.place = self.docs.place.turn(draft.number);
             fill(&mut draft);

@@ -44,19 +44,20 @@ struct Rule {
 }
 
 impl Kind {
-    /// All kinds, those first that may keep contents of the others, or whose pointers may have expired.
+    /// All kinds, those first that may keep contents of the others, or whose pointers may have expired. Tombstones come
+    /// after the runs that name them. Those that a conversation names go with the next collection, as a preview counts them.
     pub(super) const ALL: [Self; 7] = [
         Self::Request,
         Self::Intervention,
         Self::KeyDay,
         Self::Run,
+        Self::Tombstone,
         Self::Conversation,
         Self::Original,
-        Self::Tombstone,
     ];
     /// Those that make room when the store is too large; the others are small.
     pub(super) const BY_SIZE: [Self; 5] =
-        [Self::Request, Self::Run, Self::Conversation, Self::Original, Self::Tombstone];
+        [Self::Request, Self::Run, Self::Tombstone, Self::Conversation, Self::Original];
 
     /// The kind of what names a content, by the number that `each_namer` gives.
     fn of_namer(number: u8) -> Option<Self> {
@@ -76,6 +77,8 @@ impl Kind {
                              (SELECT 1 FROM document_pointers AS d WHERE d.user = p.user AND d.name = p.name)
                          AND NOT EXISTS
                              (SELECT 1 FROM conversation_messages AS m WHERE m.user = p.user AND m.pointer = p.name)
+                         AND NOT EXISTS
+                             (SELECT 1 FROM message_pointers AS m WHERE m.user = p.user AND m.name = p.name)
                          ORDER BY used, user, name LIMIT :limit",
                 contents: "SELECT content FROM pointers WHERE user = :user AND name = :id",
                 bytes: "SELECT length(display_text) + length(rehydrate_instructions) FROM pointers
@@ -97,6 +100,10 @@ impl Kind {
                 bytes: "SELECT coalesce(sum(length(document)), 0) FROM transcript_lines
                         WHERE user = :user AND session = :id",
                 remove: &[
+                    "DELETE FROM transcript_pointers WHERE user = :user AND session = :id AND name IN
+                         (SELECT substr(value, 5, 13) FROM transcript_lines,
+                              json_each(iif(json_valid(document), document, '{}'), '$.pointers')
+                          WHERE user = :user AND session = :id)",
                     "DELETE FROM transcript_lines WHERE user = :user AND session = :id",
                     "DELETE FROM round_trips WHERE user = :user AND session = :id",
                     "DELETE FROM session_revisions WHERE user = :user AND session = :id",
@@ -142,16 +149,14 @@ impl Kind {
             },
             Self::Tombstone => Rule {
                 class: RetentionClass::Records,
-                oldest: "SELECT user, name, expired FROM tombstones WHERE expired >= :from AND expired < :before
+                // Without it, what a transcript names would look lost.
+                oldest: "SELECT user, name, expired FROM tombstones AS t
+                         WHERE expired >= :from AND expired < :before AND NOT EXISTS
+                             (SELECT 1 FROM transcript_pointers AS p WHERE p.user = t.user AND p.name = t.name)
                          ORDER BY expired, user, name LIMIT :limit",
                 contents: "",
                 bytes: "SELECT length(user) + length(name) + 40 FROM tombstones WHERE user = :user AND name = :id",
-                remove: &[
-                    // A transcript may be kept longer; see `verify`.
-                    "INSERT OR REPLACE INTO meta (key, value)
-                     SELECT 'tombstones_until', expired FROM tombstones WHERE user = :user AND name = :id",
-                    "DELETE FROM tombstones WHERE user = :user AND name = :id",
-                ],
+                remove: &["DELETE FROM tombstones WHERE user = :user AND name = :id"],
             },
         }
     }

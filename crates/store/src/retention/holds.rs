@@ -1,4 +1,4 @@
-//! Which originals documents refer to: those do not expire.
+//! Which originals documents and messages of conversations refer to: those do not expire.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use rusqlite::{Transaction, params};
 use crate::pointers::to_sql;
 use larder_disk::StoreError;
 
-/// The names of all pointers in a document.
+/// The names of all pointers in a document or a message.
 ///
 /// Whose they are is not checked: a foreign one holds nothing.
 pub(crate) fn pointers_in(bytes: &[u8]) -> BTreeSet<String> {
@@ -34,6 +34,21 @@ pub(crate) fn set_names(
         tx.prepare_cached("INSERT OR IGNORE INTO document_pointers (user, name, path) VALUES (?1, ?2, ?3)")?;
     for name in names {
         insert.execute(params![user, name, path])?;
+    }
+    Ok(())
+}
+
+/// Notes what the text of a message refers to. Where the text changes or goes, the index removes these notes by itself.
+pub(crate) fn set_of_message(
+    tx: &Transaction<'_>,
+    user: &str,
+    number: u64,
+    text: &str,
+) -> Result<(), StoreError> {
+    let mut insert =
+        tx.prepare_cached("INSERT INTO message_pointers (user, name, number) VALUES (?1, ?2, ?3)")?;
+    for name in pointers_in(text.as_bytes()) {
+        insert.execute(params![user, name, to_sql(number)])?;
     }
     Ok(())
 }

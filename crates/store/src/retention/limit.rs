@@ -36,7 +36,8 @@ fn is_over(tx: &Transaction<'_>) -> Result<bool, StoreError> {
     Ok(tx.prepare_cached("SELECT 1 FROM meta WHERE key = ?1")?.exists([KEY])?)
 }
 
-/// Fails while the store is over its limit; call it before adding an original or a line of a transcript.
+/// Fails while the store is over its limit; call it before adding an original, a line of a transcript or a run, and before beginning a
+/// turn, a session or a message: what is under way ends.
 pub(crate) fn require_room(tx: &Transaction<'_>) -> Result<(), StoreError> {
     if is_over(tx)? { Err(StoreError::OverLimit) } else { Ok(()) }
 }

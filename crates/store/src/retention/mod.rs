@@ -48,7 +48,8 @@ pub struct Retention {
     pub originals: Option<Duration>,
     /// Transcripts, and what else belongs to a conversation, from its last request on.
     pub transcripts: Option<Duration>,
-    /// Records of requests and runs with their receipts, settled interventions, daily spending, and when originals expired.
+    /// Records of requests and runs with their receipts, settled interventions, daily spending, and when originals expired,
+    /// which is kept as long as a transcript names them, too.
     pub records: Option<Duration>,
     /// Conversations with persons, from their newest message on. They go by [`Store::resting_sides`], with what was made from
     /// them, and not by [`Documents::collect`].

@@ -386,6 +386,10 @@ impl Transcripts<'_> {
     ) -> Result<(), StoreError> {
         for pointer in &line.pointers {
             self.store.pointers().require(tx, pointer)?;
+            tx.prepare_cached(
+                "INSERT OR IGNORE INTO transcript_pointers (user, name, session) VALUES (?1, ?2, ?3)",
+            )?
+            .execute((self.store.user(), pointer.id.name(), session))?;
         }
         let json = serde_json::to_string(line)
             .map_err(|source| StoreError::Record { what: "a line of a transcript".to_owned(), source })?;
