@@ -23,6 +23,8 @@ use larder_disk::user;
 
 /// What a pointer says whose record is of a format that did not keep it.
 const UNKNOWN_KIND: &str = "unknown";
+/// The key in `meta` of the time of the repair, until what lost its names then has gone.
+pub(crate) const REPAIRED: &str = "repaired";
 
 /// What a repair did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -31,7 +33,8 @@ pub struct RepairReport {
     pub intact: bool,
     /// Pointers in the new index.
     pub pointers: u64,
-    /// Contents in the new index; those without pointers have lost what named them, and go with the next collection.
+    /// Contents in the new index; those without pointers have lost what named them, and go once they are as old as
+    /// transcripts may be.
     pub contents: u64,
     /// Users to whom they belong.
     pub users: u64,
@@ -114,12 +117,7 @@ impl Repair<'_> {
         self.report.users = users.len() as u64;
         // There may have been keys: what needed one before must not be open now.
         self.store.index().meta("keys_created", "yes")?;
-        // What only transcripts and records named has lost its names, and may be based on originals: the next collection
-        // erases it, unless something names it again until then.
-        self.store.index().write_unsynced(|tx| {
-            let nameless = "INSERT INTO erasures SELECT user, hash FROM segment_contents WHERE flags & 1 = 0";
-            Ok(tx.execute(nameless, [])?)
-        })?;
+        self.store.index().meta(REPAIRED, &self.store.now().as_millis().to_string())?;
         let counted = self.store.index().read(|tx| {
             let count = |table: &str| {
                 tx.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0))

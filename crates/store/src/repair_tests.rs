@@ -273,7 +273,7 @@ fn what_a_repair_brings_back_counts_as_used_then() {
 }
 
 #[test]
-fn what_a_repair_leaves_without_a_name_holds_no_original_back() {
+fn what_a_repair_leaves_without_a_name_goes_like_transcripts_and_holds_no_original_back() {
     let dir = tempfile::tempdir().unwrap();
     let at = |day| StoreOptions { clock: std::sync::Arc::new(Day(day)), ..StoreOptions::default() };
     let store = Store::open(dir.path(), at(100)).unwrap();
@@ -283,12 +283,13 @@ fn what_a_repair_leaves_without_a_name_holds_no_original_back() {
     std::fs::remove_file(dir.path().join("index.sqlite")).unwrap();
     Store::repair(dir.path(), at(140)).unwrap();
     let keep = Some(std::time::Duration::from_hours(30 * 24));
-    let retention = Retention { originals: keep, ..Retention::default() };
-    for (day, is_there) in [(141, true), (171, false)] {
+    let retention = Retention { originals: keep, transcripts: keep, ..Retention::default() };
+    for (day, is_there) in [(141, true), (169, true), (171, false)] {
         let store = Store::open(dir.path(), at(day)).unwrap();
         store.collect(&retention, &|_| true).unwrap();
         let ada = store.user("ada").unwrap();
-        assert!(ada.contents().record(raw).unwrap().is_none(), "day {day}");
-        assert_eq!(ada.contents().record(stored.content).unwrap().is_some(), is_there, "day {day}");
+        for content in [raw, stored.content] {
+            assert_eq!(ada.contents().record(content).unwrap().is_some(), is_there, "day {day}");
+        }
     }
 }

@@ -26,6 +26,7 @@ use serde::Serialize;
 use self::expire::{Going, Kind};
 use crate::documents::Documents;
 use crate::pointers::to_sql;
+use crate::repair::REPAIRED;
 use crate::store::Store;
 use larder_disk::StoreError;
 use larder_disk::locks;
@@ -166,6 +167,7 @@ impl Store {
     ) -> Result<CollectionReport, StoreError> {
         let (from, report) = (BTreeMap::new(), CollectionReport::default());
         let mut collector = Collector { store: self, go_on, from, stopped: false, report };
+        self.expire_nameless(retention)?;
         // What an earlier collection left when it was stopped.
         collector.erase()?;
         collector.convert()?;
@@ -221,6 +223,26 @@ impl Store {
 }
 
 impl Store {
+    /// After a repair: notes for erasure what only transcripts and records named, which has lost its names with the index.
+    /// It is kept as long as transcripts, since the damaged index may still show what it was.
+    fn expire_nameless(&self, retention: &Retention) -> Result<(), StoreError> {
+        let Some(cutoff) = retention.cutoff(Kind::Conversation, self.now()) else { return Ok(()) };
+        let is_due = "SELECT 1 FROM meta WHERE key = ?1 AND CAST(value AS INTEGER) < ?2";
+        if !self.index().read(|tx| Ok(tx.prepare_cached(is_due)?.exists((REPAIRED, cutoff))?))? {
+            return Ok(());
+        }
+        self.index().write(|tx| {
+            tx.execute("DELETE FROM meta WHERE key = ?1", [REPAIRED])?;
+            // What something has named again stays.
+            tx.execute(
+                "INSERT INTO erasures (user, hash) SELECT user, hash FROM segment_contents WHERE flags & 1 = 0
+                 ON CONFLICT DO NOTHING",
+                [],
+            )?;
+            Ok(())
+        })
+    }
+
     /// Erases everything that is noted for it, from files, the index and the log of its writes.
     pub(crate) fn finish_erasing(&self) -> Result<(), StoreError> {
         while self.erase_batch()?.is_some() {}
