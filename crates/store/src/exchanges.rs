@@ -156,7 +156,7 @@ impl Store {
         if batch.is_empty() {
             return Ok(0);
         }
-        self.index().write(|tx| {
+        let added = self.index().append(|tx| {
             let mut insert = tx.prepare_cached(
                 "INSERT INTO exchanges
                  (user, id, session, time, model, recipe, status, tokens_in, tokens_out, tokens_before,
@@ -198,7 +198,9 @@ impl Store {
                 user.touch_session(tx, session, last)?;
             }
             Ok(added)
-        })
+        })?;
+        self.index().sync()?;
+        Ok(added)
     }
 }
 

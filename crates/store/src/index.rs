@@ -65,7 +65,7 @@ pub(crate) struct IndexDb {
     /// The log of writes. It stays the same file as long as a connection is open.
     log: OnceLock<File>,
     syncs: GroupSync,
-    /// The writes of this process so far.
+    /// The writes of this process so far, but for those of [`IndexDb::append`].
     writes: AtomicU64,
     is_damaged: AtomicBool,
 }
@@ -167,9 +167,18 @@ impl IndexDb {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let done = self.transact(&self.writer, TransactionBehavior::Immediate, work);
+        let done = self.append(work);
         self.writes.fetch_add(1, Ordering::Release);
         done
+    }
+
+    /// As [`IndexDb::write_unsynced`], for rows that come with every request and on which nothing depends that
+    /// [`IndexDb::read_recent`] reads.
+    pub(crate) fn append<T>(
+        &self,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.transact(&self.writer, TransactionBehavior::Immediate, work)
     }
 
     /// Makes everything that was committed before survive a crash of the machine.

@@ -109,7 +109,7 @@ impl Store {
         if places.iter().all(Option::is_some) {
             return places.into_iter().flatten().collect();
         }
-        let done: Result<Vec<_>, _> = self.index().write_unsynced(|tx| {
+        let done: Result<Vec<_>, _> = self.index().append(|tx| {
             let mut batch = AppendBatch::default();
             let small = places.iter().zip(transcripts).filter(|(place, _)| place.is_none());
             small.map(|(_, new)| new.store.transcripts().append_within(tx, new, &mut batch)).collect()
