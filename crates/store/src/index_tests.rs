@@ -276,9 +276,10 @@ fn what_messages_of_older_versions_name_is_noted() {
         "INSERT INTO pointers (user, name, content, bytes, kind, display_text, rehydrate_instructions, created, used)
          SELECT 'a', value, zeroblob(32), 1, '', '', '', 1, 1
          FROM json_each('[\"0000000000001\", \"0000000000002\", \"0000000000003\"]');
+         INSERT INTO tombstones VALUES ('a', '0000000000004', zeroblob(32), 1);
          INSERT INTO conversation_messages (user, conversation, participant, session, role, text, pending, data, created)
          SELECT value ->> 0, 'c', 'me', 1, 0, value ->> 1, 0, '{}', 1 FROM json_each('[
-             [\"a\", \"lp1-0000000000001-000000, lp1-lp1-0000000000003-000000#L1 and lp1-0000000000003-000000\"],
+             [\"a\", \"lp1-0000000000001-000000, lp1-lp1-0000000000003-000000#L1 and lp1-0000000000003-000000 lp1-0000000000004-000000\"],
              [\"a\", \"0000000000002\"], [\"b\", \"lp1-0000000000002-000000\"]]');",
     )
     .unwrap();
@@ -286,7 +287,7 @@ fn what_messages_of_older_versions_name_is_noted() {
     let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
     let rows = "SELECT group_concat(user || ' ' || name || ' ' || number) FROM message_pointers";
     let found: String = lock(&index.writer).query_row(rows, [], |row| row.get(0)).unwrap();
-    assert_eq!(found, "a 0000000000001 1,a 0000000000003 1");
+    assert_eq!(found, "a 0000000000001 1,a 0000000000003 1,a 0000000000004 1");
 }
 
 #[test]

@@ -19,11 +19,16 @@ BEGIN
     DELETE FROM message_pointers WHERE number = OLD.number;
 END;
 
--- Of messages so far, what begins like a pointer and has the name of an original.
-WITH RECURSIVE found (user, number, text) AS (
-    SELECT user, number, substr(text, instr(text, 'lp1-') + 4) FROM conversation_messages WHERE instr(text, 'lp1-') > 0
+-- Of messages so far, what begins like a pointer and has the name of an original, even of one that has expired.
+WITH RECURSIVE found (number, at) AS (
+    SELECT number, instr(text, 'lp1-') FROM conversation_messages WHERE instr(text, 'lp1-') > 0
     UNION ALL
-    SELECT user, number, substr(text, instr(text, 'lp1-') + 4) FROM found WHERE instr(text, 'lp1-') > 0
+    SELECT f.number, f.at + 3 + instr(substr(m.text, f.at + 4), 'lp1-')
+    FROM found AS f JOIN conversation_messages AS m ON m.number = f.number
+    WHERE instr(substr(m.text, f.at + 4), 'lp1-') > 0
 )
 INSERT OR IGNORE INTO message_pointers (user, name, number)
-SELECT f.user, p.name, f.number FROM found AS f JOIN pointers AS p ON p.user = f.user AND p.name = substr(f.text, 1, 13);
+SELECT m.user, o.name, m.number
+FROM found AS f JOIN conversation_messages AS m ON m.number = f.number
+     JOIN (SELECT user, name FROM pointers UNION SELECT user, name FROM tombstones) AS o
+     ON o.user = m.user AND o.name = substr(m.text, f.at + 4, 13);
