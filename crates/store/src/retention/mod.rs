@@ -153,7 +153,7 @@ impl Retention {
 struct Collector<'a> {
     store: &'a Store,
     go_on: &'a dyn Fn(Duration) -> bool,
-    /// Where each kind goes on: what was used earlier has gone, or is referred to by a document.
+    /// Where each kind goes on: what was used earlier has gone, or a document or a message refers to it.
     from: BTreeMap<Kind, i64>,
     stopped: bool,
     report: CollectionReport,
@@ -167,13 +167,20 @@ impl Store {
     ) -> Result<CollectionReport, StoreError> {
         let (from, report) = (BTreeMap::new(), CollectionReport::default());
         let mut collector = Collector { store: self, go_on, from, stopped: false, report };
-        self.expire_nameless(retention)?;
+        if let Some(cutoff) = retention.cutoff(Kind::Conversation, self.now()) {
+            self.expire_nameless(cutoff)?;
+        }
         // What an earlier collection left when it was stopped.
         collector.erase()?;
         collector.convert()?;
         collector.by_age(retention)?;
         collector.report.bytes = self.bytes_on_disk()?;
         if let Some(max) = retention.max_bytes {
+            if collector.report.bytes > max {
+                self.expire_nameless(spared(self.now()))?;
+                collector.erase()?;
+                collector.report.bytes = self.bytes_on_disk()?;
+            }
             collector.by_size(max)?;
             collector.report.over_limit = collector.report.bytes > max;
         }
@@ -224,9 +231,9 @@ impl Store {
 
 impl Store {
     /// After a repair: notes for erasure what only transcripts and records named, which has lost its names with the index.
-    /// It is kept as long as transcripts, since the damaged index may still show what it was.
-    fn expire_nameless(&self, retention: &Retention) -> Result<(), StoreError> {
-        let Some(cutoff) = retention.cutoff(Kind::Conversation, self.now()) else { return Ok(()) };
+    /// It is kept as long as transcripts, since the damaged index may still show what it was, but goes first at the size
+    /// limit.
+    fn expire_nameless(&self, cutoff: i64) -> Result<(), StoreError> {
         let is_due = "SELECT 1 FROM meta WHERE key = ?1 AND CAST(value AS INTEGER) < ?2";
         if !self.index().read(|tx| Ok(tx.prepare_cached(is_due)?.exists((REPAIRED, cutoff))?))? {
             return Ok(());
