@@ -1,10 +1,13 @@
-//! Folders that are written next to where they will be, and get their name once they are whole. Knows nothing of what is in
-//! them.
+//! Folders that are written next to where they will be, and get their name once they are whole. Knows nothing of what
+//! is in them.
 
 use std::path::{Path, PathBuf};
 
 use crate::locks::{TurnLease, take_lease};
 use crate::{StoreError, files};
+
+/// Random characters in the name of a folder that is being written.
+const RANDOM: usize = 6;
 
 /// A folder that is being written. Dropping it removes the folder, unless it was finished.
 #[derive(Debug)]
@@ -38,7 +41,7 @@ impl PartialFolder {
         let mut folder = tempfile::Builder::new();
         #[cfg(unix)]
         folder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-        let folder = folder.prefix(&prefix).tempdir_in(parent);
+        let folder = folder.prefix(&prefix).rand_bytes(RANDOM).tempdir_in(parent);
         let path = folder.map_err(StoreError::io(parent, "creating a folder"))?.keep();
         Ok(Self { path, is_finished: false, _lease: lease })
     }
@@ -74,8 +77,12 @@ fn parent(target: &Path) -> &Path {
 
 fn remove_leftovers(parent: &Path, prefix: &str) -> Result<(), StoreError> {
     for entry in files::entries(parent)? {
-        // A dot comes after the prefix only for a target whose own name goes on like this.
-        if entry.name.strip_prefix(prefix).is_some_and(|rest| !rest.contains('.')) {
+        let is_ours =
+            |rest: &str| rest.len() == RANDOM && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if entry.name.strip_prefix(prefix).is_some_and(is_ours)
+            && entry.path.is_dir()
+            && !entry.path.is_symlink()
+        {
             std::fs::remove_dir_all(&entry.path)
                 .map_err(StoreError::io(&entry.path, "removing an unfinished copy"))?;
         }
@@ -93,16 +100,18 @@ mod tests {
         let target = dir.path().join("backup");
         let leftover = dir.path().join(".backup.partial-Ab3dEf");
         let of_another = dir.path().join(".backup.partial-2.partial-Ab3dEf");
-        for folder in [&leftover, &of_another] {
+        let of_the_user = dir.path().join(".backup.partial-old");
+        for folder in [&leftover, &of_another, &of_the_user] {
             std::fs::create_dir(folder).unwrap();
             std::fs::write(folder.join("index.sqlite"), "half").unwrap();
         }
         let partial = PartialFolder::begin(&target).unwrap();
-        assert!(!leftover.exists() && of_another.exists());
+        assert!(!leftover.exists() && of_another.exists() && of_the_user.exists());
         let refused = PartialFolder::begin(&target);
         assert!(matches!(refused, Err(StoreError::Locked { .. })), "{refused:?}");
         assert!(partial.path().exists());
         partial.finish(&target).unwrap();
+        std::fs::remove_dir_all(of_the_user).unwrap();
         let left: Vec<_> = files::entries(dir.path()).unwrap().into_iter().map(|entry| entry.name).collect();
         assert_eq!(left, [".backup.partial-2.partial-Ab3dEf", "backup"]);
     }
