@@ -98,7 +98,10 @@ pub async fn pass(
         && is_refusable
         && incoming.status.is_success()
     {
-        if let Err(error) = batch_results::check(&mut active, &current, dialect, incoming).await {
+        let started = Instant::now();
+        let checked = batch_results::check(&mut active, &current, dialect, incoming).await;
+        active.timing.add_wait(started.elapsed());
+        if let Err(error) = checked {
             return reply::refuse(active, dialect, error);
         }
         sent = sending.send(&mut active).await;
