@@ -52,6 +52,9 @@ impl WholeReply {
     pub fn close(mut self) -> Result<String, ReadError> {
         let (gave_up, note) = (self.rounds.gave_up(), self.rounds.note());
         let last = self.rounds.done.pop().filter(|last| !self.rounds.done.is_empty() || last.has_ours);
+        if last.is_none() && self.rounds.tool.is_none() {
+            return Ok(self.body);
+        }
         let doc = Document::parse(&self.body)?;
         let format = self.rounds.dialect.format();
         let mut edits = match &last {
