@@ -62,6 +62,7 @@ pub async fn list(Extension(caller): Extension<Caller>) -> Result<Answer<Invitat
         (status = 201, description = "The conversation as the caller sees it", body = ConversationRecord),
         (status = 404, description = "The caller has no such invitation", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "Nobody can be called that user", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full, or the store as large as it may be", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn accept(

@@ -180,6 +180,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         (status = 422, description = "The message is empty, or the key is of another one", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "A model failed; the message is kept and waits. A post with the same key tries again, the next message is answered after it", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full, or the store as large as it may be", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn post(
@@ -232,6 +233,7 @@ pub async fn list(
         (status = 502, description = "A model failed; the message is kept", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "The message is too long for the model", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The message is empty, or the key is of another one", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full, or the store as large as it may be", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn edit(
@@ -259,6 +261,7 @@ pub async fn edit(
         (status = 404, description = "No such conversation of the caller, or no message in it", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "A model failed; the message is kept", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full, or the store as large as it may be", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn regenerate(

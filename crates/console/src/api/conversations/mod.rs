@@ -227,6 +227,7 @@ pub fn types_of(app: &App) -> Vec<ConversationTypeInfo> {
         (status = 201, description = "Begun", body = ConversationRecord),
         (status = 404, description = "There is no such type", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "The type does not allow it, a name cannot be used, or too many invitations of the caller are open", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full, or the store as large as it may be", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn begin(
@@ -307,6 +308,7 @@ pub async fn delete(
         (status = 201, description = "Begun", body = SessionBegun),
         (status = 404, description = "No such conversation of the caller", body = Problem, content_type = "application/problem+json"),
         (status = 422, description = "There is no such aside", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full, or the store as large as it may be", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn session(
