@@ -32,7 +32,7 @@ pub enum StoreError {
     },
     /// The store is as large as the settings allow, and nothing in it may be removed.
     #[error(
-        "the store is larger than retention.max_gb, and the rest was used within 24 hours or is referred to by documents; \
+        "the store is larger than retention.max_gb, and the rest was used within 24 hours or documents or messages refer to it; \
          raise retention.max_gb, then run `larder gc`"
     )]
     OverLimit,

@@ -112,7 +112,8 @@ impl From<&StoreError> for Problem {
                 tracing::error!(%error, "the store cannot be used");
                 Self::new(
                     status::of_store(error),
-                    "the store cannot be used just now: its disk is full or read-only, it is as large as retention.max_gb allows, or another process holds it; \
+                    "the store cannot be used just now: its disk is full or read-only, it has reached retention.max_gb, or \
+                     another process holds it; \
                      the log of the gateway says which",
                 )
             }

@@ -6,7 +6,10 @@ use rusqlite::{OptionalExtension, Row, Transaction};
 use serde::{Deserialize, Serialize};
 
 use crate::contents::NewContent;
-use crate::retention::{USE_STEP_MILLIS, limit};
+use crate::retention::{
+    USE_STEP_MILLIS,
+    limit::{self, RoomCheck},
+};
 use crate::store::UserStore;
 use larder_disk::StoreError;
 use larder_disk::Timestamp;
@@ -78,14 +81,34 @@ impl Pointers<'_> {
         kind: &str,
         display_text: &str,
     ) -> Result<StoredPointer, StoreError> {
-        let stored = self.insert_all(&[NewPointer { content: content.into(), kind, display_text }])?;
+        self.insert_checked(content, kind, display_text, limit::require_room)
+    }
+
+    /// As [`Pointers::insert`], with the room for it checked in this way.
+    pub(crate) fn insert_checked(
+        &self,
+        content: &[u8],
+        kind: &str,
+        display_text: &str,
+        check: RoomCheck,
+    ) -> Result<StoredPointer, StoreError> {
+        let new = NewPointer { content: content.into(), kind, display_text };
+        let stored = self.insert_all_checked(&[new], check)?;
         stored.into_iter().next().ok_or_else(|| rusqlite::Error::QueryReturnedNoRows.into())
     }
 
     /// Stores many contents at the price of two syncs: one of the records of the contents, one of their rows.
     ///
     /// Fails with [`StoreError::NameTaken`] if another content already has the pointer's name.
-    pub fn insert_all<'a>(&self, items: &[NewPointer<'a>]) -> Result<Vec<StoredPointer>, StoreError> {
+    pub fn insert_all(&self, items: &[NewPointer<'_>]) -> Result<Vec<StoredPointer>, StoreError> {
+        self.insert_all_checked(items, limit::require_room)
+    }
+
+    fn insert_all_checked<'a>(
+        &self,
+        items: &[NewPointer<'a>],
+        check: RoomCheck,
+    ) -> Result<Vec<StoredPointer>, StoreError> {
         // Most prompts are sent whole: nothing is written for them, nor waited for.
         if items.is_empty() {
             return Ok(Vec::new());
@@ -114,7 +137,7 @@ impl Pointers<'_> {
                     bytes: item.content.bytes() as u64,
                     created,
                 };
-                self.insert_row(tx, &new)
+                self.insert_row(tx, &new, check)
             });
             rows.collect()
         })
@@ -125,6 +148,7 @@ impl Pointers<'_> {
         &self,
         tx: &Transaction<'_>,
         new: &StoredPointer,
+        check: RoomCheck,
     ) -> Result<StoredPointer, StoreError> {
         let id = &new.pointer_id.id;
         let taken = |held: ContentHash| StoreError::NameTaken {
@@ -139,7 +163,7 @@ impl Pointers<'_> {
             self.touch(tx, id.name(), new.created)?;
             return Ok(held);
         }
-        limit::require_room(tx)?;
+        check(tx)?;
         if let Some(tombstone) = self.tombstone(tx, id)? {
             if tombstone.content != new.content {
                 return Err(taken(tombstone.content));
@@ -282,7 +306,7 @@ mod tests {
             held.pointer_id.id,
             "the digits that differ are not in the name"
         );
-        let error = user.write(|tx| user.pointers().insert_row(tx, &twin)).unwrap_err();
+        let error = user.write(|tx| user.pointers().insert_row(tx, &twin, limit::require_room)).unwrap_err();
         assert!(matches!(error, StoreError::NameTaken { .. }));
         assert!(error.to_string().contains(&refused.to_hex()), "{error}");
         assert_eq!(user.pointers().resolve(&held.pointer_id).unwrap(), b"content");

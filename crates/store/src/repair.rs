@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::contents::Found;
 use crate::index::IndexDb;
 use crate::pointers::{StoredPointer, instructions};
+use crate::retention::limit;
 use crate::store::{Store, StoreOptions, UserStore};
 use larder_disk::StoreError;
 use larder_disk::data_rules::lost_with_index;
@@ -152,7 +153,7 @@ impl Repair<'_> {
                 }
                 crate::contents::enter_record(tx, user.user(), record, *place)?;
                 if let Some(note) = &record.pointer {
-                    user.pointers().insert_row(tx, &pointer(user, record.hash, note))?;
+                    user.pointers().insert_row(tx, &pointer(user, record.hash, note), limit::exempt)?;
                 }
             }
             Ok(())
@@ -223,9 +224,9 @@ impl Repair<'_> {
                         created: now.as_millis(),
                     };
                     let pointer = pointer(&user, hash, &note);
-                    self.store
-                        .index()
-                        .write_unsynced(|tx| user.pointers().insert_row(tx, &pointer).map(drop))?;
+                    self.store.index().write_unsynced(|tx| {
+                        user.pointers().insert_row(tx, &pointer, limit::exempt).map(drop)
+                    })?;
                 }
                 Err(error) => self.report.problems.push(error.to_string()),
             }

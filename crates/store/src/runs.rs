@@ -223,6 +223,8 @@ impl Runs<'_> {
         let json = serde_json::to_string(&record)
             .map_err(|source| StoreError::Record { what: format!("run {}", record.run_id), source })?;
         let insert = |tx: &Transaction<'_>, _: &_| self.insert(tx, &record, &json, run.pointers);
+        // Before its contents are placed, some in files of their own.
+        self.store.index().read(limit::require_room)?;
         self.store.contents().write_placed(&NewContent::plain(&contents), insert)?;
         tracing::debug!(run_id = %record.run_id, bytes = json.len(), "recorded a run");
         Ok(record)
@@ -235,7 +237,6 @@ impl Runs<'_> {
         json: &str,
         pointers: &[Pointer],
     ) -> Result<(), StoreError> {
-        limit::require_room(tx)?;
         let id = record.run_id.as_str();
         for hash in [Some(record.receipt), record.output].into_iter().flatten() {
             self.store.contents().require(tx, hash)?;

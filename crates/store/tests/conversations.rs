@@ -141,6 +141,9 @@ fn what_the_text_of_a_message_names_lives_as_long_as_the_message() {
     let text = format!("See larder://{}#L2.", named[1]);
     let replaced = ReplacedMessage { number: reply, text, data: Value::Null };
     ada.conversations().erase(&Erasure { replace: vec![replaced], ..Erasure::default() }).unwrap();
+    // A run that made one of them is erased; the text of another message refers to it still.
+    let run = ada.runs().record(common::run(&home.store, "a/r", b"{}", &named[..1])).unwrap();
+    ada.conversations().erase(&Erasure { runs: vec![run.run_id], ..Erasure::default() }).unwrap();
     let day = |day: u64| home.clock.set(1_795_219_200_000 + day * 86_400_000);
     let left = || {
         let place = larder_store::DocumentPlace::Folder(home.path().join("documents"));

@@ -10,7 +10,8 @@ use std::time::Duration;
 use common::{Home, exchange, message, run};
 use larder_store::{
     Collected, DocumentPlace, Documents, Erasure, NewConversation, NewExchange, NewMessage, NewReply,
-    Retention, RetentionClass, Store, StoreError, StoredPointer, Timestamp, Track, TranscriptMessage,
+    ReplacedMessage, Retention, RetentionClass, Store, StoreError, StoredPointer, Timestamp, Track,
+    TranscriptMessage,
 };
 use larder_text::hash::ContentHash;
 use larder_vault::Mode;
@@ -383,7 +384,8 @@ fn above_the_size_limit_no_run_turn_or_message_is_added_and_what_is_under_way_en
     assert_eq!(talks.post(track, &keyed).unwrap().number, posted.number, "it was posted before");
     let reply = NewReply {
         to: Some(posted.number),
-        text: "hello to you",
+        // Longer than what is kept without an original of its own.
+        text: &"hello to you ".repeat(20),
         data: &Value::Null,
         state: &Value::Null,
         memory: &[],
@@ -391,7 +393,9 @@ fn above_the_size_limit_no_run_turn_or_message_is_added_and_what_is_under_way_en
         costs: &[],
         chars: 100,
     };
-    talks.answer(track, &reply).unwrap();
+    let answered = talks.answer(track, &reply).unwrap();
+    let left = ReplacedMessage { number: answered.number, text: "hello".to_owned(), data: Value::Null };
+    talks.erase(&Erasure { replace: vec![left], ..Erasure::default() }).unwrap();
     own.drafts().checkpoint(&draft).unwrap();
 
     documents.collect(&FOR_EVER, &|_| true).unwrap();

@@ -57,7 +57,7 @@ pub fn run(context: &CommandContext, dry_run: bool) -> Result<(), CliError> {
     output::line(&format!("{} bytes remain", report.bytes))?;
     if report.over_limit {
         output::say(
-            "this is more than retention.max_gb, but the rest was used within 24 hours or is referred to by documents; \
+            "this is more than retention.max_gb, but the rest was used within 24 hours or documents or messages refer to it; \
              raise retention.max_gb",
         );
     }

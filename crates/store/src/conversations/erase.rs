@@ -16,7 +16,7 @@ use crate::contents::NewContent;
 use crate::deletion::count_early_erasure;
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
-use crate::retention::holds;
+use crate::retention::{holds, limit};
 use crate::runs::RunRecord;
 use crate::store::UserStore;
 
@@ -98,7 +98,7 @@ impl Conversations<'_> {
         let notices: Vec<_> = notices.iter().map(String::as_bytes).collect();
         // What is left of a text may be as long as those that are read by their pointers.
         for new in &erasure.replace {
-            self.original(&new.text, 0)?;
+            self.original(&new.text, 0, limit::exempt)?;
         }
         let done = self.store.contents().write_placed(&NewContent::plain(&notices), |tx, _| {
             let done = first(tx)?;
@@ -223,7 +223,17 @@ pub(crate) fn pass_on(tx: &Transaction<'_>, user: &str, id: Option<&str>) -> Res
     Ok(())
 }
 
-/// Removes an original, unless another message or a document needs it.
+/// Removes an original that a run made, unless the text of a message refers to it, or [`erase_original`] leaves it.
+fn erase_original_of_run(store: &UserStore, tx: &Transaction<'_>, name: &str) -> Result<(), StoreError> {
+    let referred = "SELECT 1 FROM message_pointers WHERE user = ?1 AND name = ?2";
+    if tx.prepare_cached(referred)?.exists([store.user(), name])? {
+        return Ok(());
+    }
+    erase_original(store, tx, name)
+}
+
+/// Removes an original, unless it is another message, or a document refers to it. Where the text of a message refers to it,
+/// it goes nevertheless: it is what was to be erased.
 fn erase_original(store: &UserStore, tx: &Transaction<'_>, name: &str) -> Result<(), StoreError> {
     let user = store.user();
     let needed = "SELECT 1 FROM conversation_messages WHERE user = ?1 AND pointer = ?2
@@ -261,7 +271,7 @@ fn erase_run(
         note(tx, user, hash)?;
     }
     for pointer in store.runs().pointers_in(tx, &run.run_id)? {
-        erase_original(store, tx, pointer.id.name())?;
+        erase_original_of_run(store, tx, pointer.id.name())?;
     }
     tx.execute("DELETE FROM run_pointers WHERE user = ?1 AND run_id = ?2", [user, id])?;
     Ok(())

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::{ConversationCost, Conversations, Erasure, MemoryRecord, Track, json, number, time};
 use crate::jobs::{self, NewJob};
 use crate::pointers::to_sql;
-use crate::retention::{holds, limit};
+use crate::retention::holds;
+use crate::retention::limit::{self, RoomCheck};
 use larder_disk::user;
 
 const COLUMNS: &str =
@@ -116,7 +117,7 @@ impl Conversations<'_> {
             user::check_name("Idempotency-Key", key)?;
         }
         self.participant(track)?;
-        let pointer = self.original(new.text, new.chars)?;
+        let pointer = self.original(new.text, new.chars, limit::require_room)?;
         self.store.write(|tx| {
             let session = self.own(tx, track)?.session;
             if let Some(key) = new.key
@@ -171,12 +172,18 @@ impl Conversations<'_> {
         self.memory().note_erasure(tx)
     }
 
-    /// Stores a text over the limit as an original; returns its name.
-    pub(super) fn original(&self, text: &str, chars: usize) -> Result<Option<String>, StoreError> {
+    /// Stores a text of more than `chars` characters as an original; returns its name.
+    pub(super) fn original(
+        &self,
+        text: &str,
+        chars: usize,
+        check: RoomCheck,
+    ) -> Result<Option<String>, StoreError> {
         if text.chars().nth(chars).is_none() {
             return Ok(None);
         }
-        let stored = self.store.pointers().insert(text.as_bytes(), POINTER_KIND, "a message")?;
+        let stored =
+            self.store.pointers().insert_checked(text.as_bytes(), POINTER_KIND, "a message", check)?;
         Ok(Some(PointerId::name_of(stored.content)))
     }
 
@@ -187,7 +194,8 @@ impl Conversations<'_> {
     /// [`StoreError::Answered`] if the message is no longer waiting for a reply. There is no such participant of this user,
     /// or the store fails.
     pub fn answer(&self, track: Track<'_>, new: &NewReply<'_>) -> Result<ConversationMessage, StoreError> {
-        let pointer = self.original(new.text, new.chars)?;
+        // It was paid for.
+        let pointer = self.original(new.text, new.chars, limit::exempt)?;
         self.store.write(|tx| {
             let (mut session, mut turn) = (self.own(tx, track)?.session, None);
             if let Some(to) = new.to {
@@ -271,7 +279,7 @@ impl Conversations<'_> {
     ) -> Result<ConversationMessage, StoreError> {
         let last = self.get_message(track, last)?;
         let text = text.unwrap_or(&last.text);
-        let pointer = self.original(text, chars)?;
+        let pointer = self.original(text, chars, limit::require_room)?;
         self.erase_after(erasure, |tx| {
             self.message(tx, track, last.number)?;
             limit::require_room(tx)?;
