@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::auth::{Auth, Caller};
 use crate::caches::RequestCaches;
 use crate::error::RequestError;
+use crate::jobs;
 use crate::key_files::KeyFiles;
 use crate::limits::Admission;
 use crate::model_budget::ModelBudget;
@@ -271,9 +272,13 @@ impl App {
     pub fn reload(&self) {
         let refused = match self.read() {
             Ok(snapshot) => {
+                let is_kept_otherwise = snapshot.config.retention() != self.current().config.retention();
                 *self.current.write().unwrap_or_else(PoisonError::into_inner) =
                     Arc::new(snapshot.with_metrics(&self.telemetry));
                 tracing::warn!("settings and recipes were reloaded");
+                if is_kept_otherwise && let Err(error) = jobs::collect_soon(self) {
+                    tracing::error!(%error, "the new retention takes effect within the hour");
+                }
                 None
             }
             Err(problems) => {

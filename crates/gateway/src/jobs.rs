@@ -328,6 +328,12 @@ fn regular(kind: &'static str, period: Duration) -> NewJob {
     NewJob { kind, key: kind.to_owned(), session: None, payload: serde_json::Value::Null, after }
 }
 
+/// Has what has expired removed soon: the settings say something else of it.
+pub(crate) fn collect_soon(app: &App) -> Result<(), StoreError> {
+    let now = NewJob { key: format!("{COLLECT} by new settings"), ..regular(COLLECT, Duration::ZERO) };
+    app.store.user(LOCAL_USER)?.jobs().add(&now)
+}
+
 /// Adds the regular jobs that are not in the queue. What concerns the whole home belongs to the user of this machine.
 fn add_regular(app: &App) -> Result<(), StoreError> {
     let add = |user: &str, kinds: &[&'static str]| -> Result<(), StoreError> {

@@ -112,6 +112,15 @@ async fn what_collections_of_others_find_of_the_size_is_shown_either_way() {
     assert_eq!(gateway.chat(&after_tool(&long_log().repeat(4))).await.status(), 507);
     collect(&Retention::default());
     assert_eq!(degraded(&gateway).await, (Value::Null, false, false));
+    // Where the settings allow more, nobody has to collect.
+    assert!(collect(&tiny).over_limit);
+    let settings = gateway.dir.path().join("larder.toml");
+    let before = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(settings, format!("{before}\n[retention]\nmax_gb = 30\n")).unwrap();
+    gateway.app.reload();
+    while gateway.app.store.is_over_limit().unwrap() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]
