@@ -137,6 +137,17 @@ impl CommandContext {
         }
     }
 
+    /// Says so where there is no store: a folder that was written wrongly must not look like one in which all is well.
+    pub fn note_missing_store(&self) {
+        let home = self.config.home();
+        if !Store::exists(home) {
+            crate::output::say(&format!(
+                "note: there is no store in {}; --home names another folder",
+                home.display()
+            ));
+        }
+    }
+
     /// What a command that only reads knows of its user.
     pub fn user_to_read(&self) -> Result<UserStore, CliError> {
         Ok(self.store_to_read()?.user(&self.global.user)?)

@@ -913,7 +913,9 @@ fn the_weights_of_the_embedded_model_are_demanded_only_where_it_is_asked() {
 #[test]
 fn a_new_store_is_whole_and_a_damaged_one_is_not() {
     let shop = Shop::new();
-    shop.ok(&["verify"]);
+    for args in [&["verify"][..], &["gc", "--dry-run"]] {
+        assert!(shop.ok(args).err.contains("there is no store in "), "{args:?}");
+    }
     shop.write("long.txt", long_text());
     let pointer = shop.pointer_to("long.txt");
     assert_eq!(shop.json(&["verify"])["pointers"], 1);

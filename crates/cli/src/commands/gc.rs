@@ -17,6 +17,7 @@ use crate::error::CliError;
 use crate::output;
 
 pub fn run(context: &CommandContext, dry_run: bool) -> Result<(), CliError> {
+    context.note_missing_store();
     let (store, documents) = if dry_run {
         (context.store_to_read()?, context.documents_to_read()?)
     } else {

@@ -11,6 +11,7 @@ use crate::error::CliError;
 use crate::output;
 
 pub fn run(context: &CommandContext) -> Result<ExitCode, CliError> {
+    context.note_missing_store();
     let report = context.user_to_read()?.store().verify()?;
     let problems: Vec<String> =
         report.problems.iter().map(|problem| format!("{}: {}", problem.what, problem.error)).collect();
