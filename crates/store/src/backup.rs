@@ -50,6 +50,15 @@ pub struct BackupReport {
     pub problems: Vec<String>,
 }
 
+impl BackupReport {
+    /// The report with problems at the place where they were found first: the folder of the copy has another name soon.
+    fn naming(mut self, copy: &Path, from: &Path) -> Self {
+        let (copy, from) = (copy.display().to_string(), from.display().to_string());
+        self.problems.iter_mut().for_each(|problem| *problem = problem.replace(&copy, &from));
+        self
+    }
+}
+
 impl Store {
     /// Writes a copy of the home to the folder `target`, which must be empty or missing, while others use the store. Documents
     /// belong to it if they are in the home. `progress` gets the number of contents copied.
@@ -74,7 +83,7 @@ impl Store {
             last = user;
         }
         let documents = files::copy_all(&self.home().join(DOCUMENTS), &partial.path().join(DOCUMENTS))?;
-        let report = checked(&copy, Some(self), documents)?;
+        let report = checked(&copy, Some(self), documents)?.naming(partial.path(), self.home());
         copy.index().truncate_log()?;
         drop(copy);
         let by = concat!("larder ", env!("CARGO_PKG_VERSION")).to_owned();
@@ -111,7 +120,7 @@ impl Store {
         std::fs::remove_file(&manifest).map_err(StoreError::io(&manifest, "restoring"))?;
         let documents = files::count_all(&partial.path().join(DOCUMENTS))?;
         let store = Self::open(partial.path(), options)?;
-        let report = checked(&store, None, documents)?;
+        let report = checked(&store, None, documents)?.naming(partial.path(), backup);
         store.index().truncate_log()?;
         drop(store);
         partial.finish(home)?;
