@@ -930,6 +930,15 @@ fn a_new_store_is_whole_and_a_damaged_one_is_not() {
         "damaged bytes are not passed off as the original"
     );
     shop.fails(3, &["rehydrate", &pointer]);
+    let outside = tempfile::tempdir().unwrap();
+    let to = |name: &str| outside.path().join(name).to_str().unwrap().to_owned();
+    for args in [&["export", "local", "--to", &to("files")][..], &["backup", &to("copy")]] {
+        let ran = shop.fails(3, args);
+        assert!(ran.out.contains("damaged") && !ran.out.contains(".partial-"), "{ran:?}");
+    }
+    for whole in ["files/manifest.json", "copy/backup.json"] {
+        assert!(outside.path().join(whole).exists(), "{whole}");
+    }
 }
 
 fn files_under(dir: &std::path::Path) -> Vec<std::path::PathBuf> {

@@ -106,7 +106,7 @@ async fn dispatch(args: Args) -> Result<ExitCode, CliError> {
         Command::Reindex => reindex::run(&CommandContext::new(global)?).await?,
         Command::Archive => archive::run(&CommandContext::new(global)?).await?,
         Command::Forget { who, yes } => forget::run(&CommandContext::new(global)?, &who, yes).await?,
-        Command::Export { who, to } => export::run(&CommandContext::new(global)?, &who, &to)?,
+        Command::Export { who, to } => return export::run(&CommandContext::new(global)?, &who, &to),
         Command::Costs(args) => costs::run(&CommandContext::new(global)?, &args)?,
         Command::Trends { days } => trends::run(&CommandContext::new(global)?, days)?,
         Command::Share { command } => share::run(&CommandContext::new(global)?, command).await?,

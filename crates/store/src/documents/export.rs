@@ -27,6 +27,8 @@ pub struct ExportReport {
     pub documents: u64,
     /// All files but the manifest.
     pub files: u64,
+    /// Contents that are damaged, so that they are left out.
+    pub problems: Vec<String>,
 }
 
 impl Documents {
@@ -147,6 +149,9 @@ impl Export<'_> {
             match store.contents().get(hash) {
                 // A collection may have erased it meanwhile.
                 Err(StoreError::MissingBlob { .. }) => {}
+                Err(error @ StoreError::CorruptBlob { .. }) => {
+                    self.report.problems.push(format!("content {}: {error}", hash.to_hex()));
+                }
                 content => {
                     self.write(&format!("contents/{}", hash.to_hex()), &content?)?;
                     self.report.contents += 1;
