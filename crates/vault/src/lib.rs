@@ -12,6 +12,7 @@
 //! | links | [`links`] |
 //! | names and places | [`VaultPath`], [`safe_name`], [`layout`] |
 //! | how long knowledge lives | [`lifecycle`] |
+//! | what is searched and embedded of them | [`search_words`], [`embedding_text`] |
 #![deny(missing_docs)]
 
 mod analysis;
@@ -19,6 +20,7 @@ mod answers;
 mod attachments;
 mod blocks;
 pub mod context;
+pub mod embedding_text;
 mod file;
 mod json;
 pub mod layout;
@@ -34,6 +36,7 @@ mod problem;
 mod query;
 mod quote;
 mod research;
+pub mod search_words;
 mod sync;
 mod tool_results;
 mod turn_files;

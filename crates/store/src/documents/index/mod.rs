@@ -1,14 +1,12 @@
 //! The index over the documents of one user: turns, research, captured pages, links, words, vectors.
 
 mod choose;
-mod embedding_text;
 mod file;
 mod put;
 mod read;
 mod rows;
 mod search;
 mod vectors;
-mod words;
 
 pub(super) use file::IndexFile;
 pub(super) use larder_vault::path_kind::{PathKind, name_of};

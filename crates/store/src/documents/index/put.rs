@@ -1,9 +1,8 @@
 //! Inserts rows into the index of one user, and removes them. Knows the tables, not where rows come from.
 
-use larder_vault::{Manifest, Research, Scope, TurnMetadata, VaultPath};
+use larder_vault::{Manifest, Research, Scope, TurnMetadata, VaultPath, embedding_text};
 use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::embedding_text;
 use super::rows::Rows;
 use crate::documents::types::DocumentKind;
 use larder_disk::StoreError;

@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 
 use larder_text::bm25::{bm25, rarity};
+use larder_vault::search_words::{counts, of_query, snippet};
 use rusqlite::{OptionalExtension, Transaction};
 
 use super::choose::{Lookup, QueryWord, ROWS, choose};
 use super::put::COLUMNS;
-use super::words::{counts, of_query, snippet};
 use crate::documents::types::{DocumentHit, DocumentKind};
 use larder_disk::StoreError;
 

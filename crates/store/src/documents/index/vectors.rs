@@ -7,9 +7,9 @@
 use std::ops::RangeInclusive;
 
 use larder_vault::VaultPath;
+use larder_vault::embedding_text::hash;
 use rusqlite::{OptionalExtension, Params, Transaction, params};
 
-use super::embedding_text::hash;
 use super::put::Subject;
 use crate::documents::types::{EmbeddingText, TextVector};
 use larder_disk::StoreError;

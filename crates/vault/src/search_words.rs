@@ -1,12 +1,12 @@
-//! Splits queries and texts into words as the index does: runs of letters and digits, without case and diacritics.
-//! Also finds the passage of a text with most of a query.
+//! Splits queries and texts into words as an index of documents does: runs of letters and digits, without case and
+//! diacritics. Also finds the passage of a text with most of a query.
 
 use std::collections::HashMap;
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
 /// Maximum number of query words; the rest are ignored.
-pub(super) const MOST_WORDS: usize = 32;
+pub const MOST_WORDS: usize = 32;
 /// Maximum bytes of a query word.
 const LONGEST_WORD: usize = 64;
 /// Characters of a snippet.
@@ -14,7 +14,7 @@ const SNIPPET: usize = 240;
 /// Characters of a snippet before the first word of the query.
 const BEFORE: usize = 60;
 
-/// One word, as the index has it.
+/// One word, as an index has it.
 fn folded(word: &str) -> String {
     if word.is_ascii() {
         return word.to_ascii_lowercase();
@@ -32,8 +32,8 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(move |word| (word.as_ptr() as usize - start, word))
 }
 
-/// The different words of a query, in their order.
-pub(super) fn of_query(query: &str) -> Vec<String> {
+/// The different words of a query, in their order; at most [`MOST_WORDS`].
+pub fn of_query(query: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (_, word) in words(query).filter(|(_, word)| word.len() <= LONGEST_WORD) {
         let word = folded(word);
@@ -48,7 +48,7 @@ pub(super) fn of_query(query: &str) -> Vec<String> {
 }
 
 /// How often each query word occurs in a text, and the number of words in the text.
-pub(super) fn counts(text: &str, query: &HashMap<&str, usize>) -> (Vec<u32>, u32) {
+pub fn counts(text: &str, query: &HashMap<&str, usize>) -> (Vec<u32>, u32) {
     let (mut counts, mut length) = (vec![0; query.len()], 0_u32);
     for (_, word) in words(text) {
         length = length.saturating_add(1);
@@ -60,7 +60,7 @@ pub(super) fn counts(text: &str, query: &HashMap<&str, usize>) -> (Vec<u32>, u32
 }
 
 /// The line of a text with the highest-weighted words, cut around the first of them and collapsed to one line.
-pub(super) fn snippet(text: &str, query: &HashMap<&str, usize>, weights: &[f64]) -> String {
+pub fn snippet(text: &str, query: &HashMap<&str, usize>, weights: &[f64]) -> String {
     let (mut best, mut most) = (("", 0), -1.0);
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         let (mut seen, mut first, mut weight) = (vec![false; weights.len()], None, 0.0);

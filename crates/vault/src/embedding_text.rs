@@ -1,7 +1,7 @@
 //! The text about a turn or a piece of research that is embedded: a function of its document alone, cut to the input of
 //! embedding models.
 
-use larder_vault::{Research, TurnMetadata};
+use crate::{Research, TurnMetadata};
 
 /// Bytes of a text: a few hundred tokens, and for English within 512 of most vocabularies.
 const MAX_BYTES: usize = 1_500;
@@ -11,13 +11,13 @@ const MAX_QUERY_BYTES: usize = 900;
 const HASH: usize = 16;
 
 /// The query, the result, and the topic.
-pub(super) fn of_turn(turn: &TurnMetadata) -> String {
+pub fn of_turn(turn: &TurnMetadata) -> String {
     let topic = turn.topic.as_deref().unwrap_or_default();
     short_text(&turn.query, turn.summary.as_deref().unwrap_or_default(), topic)
 }
 
 /// The query, the facts that were found, and the topic.
-pub(super) fn of_research(research: &Research) -> String {
+pub fn of_research(research: &Research) -> String {
     short_text(&research.query, &research.facts.join("\n"), &research.topic)
 }
 
@@ -33,7 +33,7 @@ fn cut(text: &str, limit: usize) -> &str {
 }
 
 /// The key of a text.
-pub(super) fn hash(text: &str) -> [u8; HASH] {
+pub fn hash(text: &str) -> [u8; HASH] {
     let mut hash = [0; HASH];
     blake3::Hasher::new().update(text.as_bytes()).finalize_xof().fill(&mut hash);
     hash
