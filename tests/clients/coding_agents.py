@@ -119,7 +119,7 @@ def codex(program, base, home, asked):
 AGENTS = {
     "claude": (claude, CLAUDE, {"name": "Bash", "arguments": {"command": "cat crates.log", "description": "Reads"}}),
     # Of a model that it does not know it shows 10,000 bytes of output.
-    "codex": (codex, CODEX, {"name": "exec_command", "arguments": {"cmd": "sed -n 100,200p crates.log"}}),
+    "codex": (codex, CODEX, {"name": "exec_command", "arguments": {"cmd": "sed -n 100,235p crates.log"}}),
 }
 FAULTS = {"retried": (429, 1), "overloaded": (529, 1), "refused": (400, 9), "cut": ("cut", 1), "left": ("wait", 1)}
 
