@@ -23,10 +23,11 @@ pub fn keep_small() {
     unsafe { mi_option_set(PURGE_DELAY, PURGE_AFTER_MS) };
 }
 
-/// Threads for socket IO: half of the processors, since the other half condenses and writes, but two where there are two:
-/// with one, every request waits for those that came before it. `TOKIO_WORKER_THREADS` overrides this.
+/// Threads for socket IO: half of the processors, since the other half condenses and writes. Where these threads are as many
+/// as the processors, one that is interrupted holds up the other, which waits for its events: the slowest requests took twice
+/// as long with two threads on two processors. `TOKIO_WORKER_THREADS` overrides this.
 pub fn serving_threads() -> Option<usize> {
     let told = std::env::var_os("TOKIO_WORKER_THREADS").is_some();
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    (!told).then_some((processors / 2).max(processors.min(2)))
+    (!told).then_some((processors / 2).max(1))
 }
