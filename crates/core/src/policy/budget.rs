@@ -1,5 +1,7 @@
 //! The token budget of a prompt under a model's window, and the decision about one conversation.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::conversation::{Conversation, PointerReader};
@@ -42,7 +44,8 @@ pub struct ModelProfile {
 /// Keeps conversations with one model within their budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContextBudgetPolicy {
-    pub(super) settings: PolicySettings,
+    /// Shared by its copies: every request takes some.
+    pub(super) settings: Arc<PolicySettings>,
     model: ModelProfile,
     reserve: usize,
     floor: usize,
@@ -131,7 +134,7 @@ impl ContextBudgetPolicy {
                 UNKNOWN_WINDOW => 0,
                 window => model.input_limit.unwrap_or(window) / FLOOR_SHARE,
             }),
-            settings: settings.clone(),
+            settings: Arc::new(settings.clone()),
             model: *model,
             mechanisms: Mechanisms::default(),
         }
