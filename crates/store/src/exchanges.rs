@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, Row};
 use serde::Serialize;
 
 use crate::pointers::to_sql;
-use crate::store::{Store, UserStore};
+use crate::store::{StayingUsers, Store, UserStore};
 use larder_disk::StoreError;
 use larder_disk::{MILLIS_PER_DAY, Timestamp};
 
@@ -164,9 +164,9 @@ impl Store {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
                  ON CONFLICT (user, id) DO NOTHING",
             )?;
-            let (mut added, mut used) = (0, BTreeMap::new());
+            let (mut added, mut used, mut staying) = (0, BTreeMap::new(), StayingUsers::default());
             for (user, new) in batch {
-                if !user.is_staying(tx)? {
+                if !staying.contain(tx, user)? {
                     continue;
                 }
                 for name in new.used {

@@ -1,6 +1,8 @@
 //! The two handles: a store, and one user's view of it. A user's data is accessible through the latter only, so no
 //! caller can forget to specify the user.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
@@ -417,7 +419,12 @@ impl UserStore {
 
     /// Rejects rows for a user who is being deleted, or was since what writes them began (see `deletion`).
     pub(crate) fn require_staying(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
-        if self.is_staying(tx)? { Ok(()) } else { Err(StoreError::BeingDeleted { user: self.user.clone() }) }
+        if self.is_staying(tx)? { Ok(()) } else { Err(self.being_deleted()) }
+    }
+
+    /// The rejection of rows for this user.
+    pub(crate) fn being_deleted(&self) -> StoreError {
+        StoreError::BeingDeleted { user: self.user.clone() }
     }
 
     /// Whether the user is not being deleted, and was not since.
@@ -428,5 +435,19 @@ impl UserStore {
         )?;
         let since = self.since.map_or(i64::MAX, to_sql);
         Ok(!leaving.exists((&self.folder, deleted_at(&self.folder), since))?)
+    }
+}
+
+/// Which users stay, in the state that one transaction sees: each is looked up once.
+#[derive(Debug, Default)]
+pub(crate) struct StayingUsers<'a>(BTreeMap<(&'a str, Option<u64>), bool>);
+
+impl<'a> StayingUsers<'a> {
+    /// As [`UserStore::is_staying`].
+    pub(crate) fn contain(&mut self, tx: &Transaction<'_>, user: &'a UserStore) -> Result<bool, StoreError> {
+        match self.0.entry((&user.folder, user.since)) {
+            Entry::Occupied(known) => Ok(*known.get()),
+            Entry::Vacant(unknown) => Ok(*unknown.insert(user.is_staying(tx)?)),
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::contents::{InsertBatch, MAX_ROW_BYTES, MAX_TRIES, NewContent};
 use crate::pointers::{StoredPointer, to_sql};
 use crate::retention::limit;
-use crate::store::{Store, UserStore};
+use crate::store::{StayingUsers, Store, UserStore};
 use larder_disk::StoreError;
 use larder_disk::based;
 use larder_disk::user;
@@ -39,6 +39,7 @@ struct HashedHistory<'a> {
 #[derive(Default)]
 struct AppendBatch<'a> {
     contents: InsertBatch,
+    staying: StayingUsers<'a>,
     /// Conversations that are noted as used, by users who stay.
     used: BTreeSet<(&'a str, &'a str)>,
     /// Whether the store was found within its limit.
@@ -130,7 +131,9 @@ impl Transcripts<'_> {
         batch: &mut AppendBatch<'a>,
     ) -> Result<TranscriptPlace, StoreError> {
         user::check_name("session id", new.session)?;
-        self.store.require_staying(tx)?;
+        if !batch.staying.contain(tx, new.store)? {
+            return Err(new.store.being_deleted());
+        }
         if batch.used.insert((new.store.user(), new.session)) {
             self.store.touch_session(tx, new.session, self.store.now())?;
         }
