@@ -1,19 +1,19 @@
 //! What a request leaves behind, written off its path: records, settled budgets, transcripts. One thread writes, many
 //! records in one transaction; the queue is bounded by bytes and emptied before the process ends. Knows no wire format.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use larder_models::price::Usd;
 use larder_proxy::record::{RequestRecord, Tokens};
-use larder_store::{NewExchange, Store, UserStore};
+use larder_store::{ForegroundWork, NewExchange, Store, UserStore};
 use larder_text::pointer::PointerId;
 use larder_text::tokens::Counter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::auth::BudgetReservation;
 use crate::metrics::Metrics;
@@ -57,23 +57,38 @@ pub struct RecordJob {
     pub observation: Option<Observation>,
     /// Ends the wait of those who look for the record.
     pub pending: Option<Pending>,
+    /// Keeps background work waiting. Under load some request of each batch still does when the batch is written, so the
+    /// lock that other processes see is not released and taken again by every request.
+    pub foreground: Option<ForegroundWork>,
 }
 
 /// User and id of a request.
 type RequestKey = (String, String);
-/// Requests that are not recorded yet; each receiver ends when its request is.
-type AllPending = Arc<Mutex<BTreeMap<RequestKey, watch::Receiver<()>>>>;
+
+/// Requests that are not recorded yet.
+#[derive(Default)]
+struct AllPending {
+    keys: Mutex<BTreeSet<Arc<RequestKey>>>,
+    /// Wakes those who wait for one of them, whenever one is recorded.
+    one_less: Notify,
+}
+
+impl AllPending {
+    fn keys(&self) -> MutexGuard<'_, BTreeSet<Arc<RequestKey>>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A request whose record is not written yet. Waiting callers continue when this is dropped.
 pub struct Pending {
-    key: RequestKey,
-    all: AllPending,
-    _open: watch::Sender<()>,
+    key: Arc<RequestKey>,
+    all: Arc<AllPending>,
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.all.keys().remove(&self.key);
+        self.all.one_less.notify_waiters();
     }
 }
 
@@ -137,7 +152,7 @@ pub struct Recorder {
     queue: Mutex<Option<mpsc::Sender<Queued<Ending>>>>,
     room: Arc<Semaphore>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    pending: AllPending,
+    pending: Arc<AllPending>,
     metrics: Arc<Metrics>,
 }
 
@@ -164,26 +179,29 @@ impl Recorder {
             queue: Mutex::new(Some(queue)),
             room: Arc::new(Semaphore::new(MAX_KIB as usize)),
             thread: Mutex::new(Some(thread)),
-            pending: AllPending::default(),
+            pending: Arc::default(),
             metrics,
         })
     }
 
     /// Announces a record of this request.
     pub fn expect(&self, user: &str, id: &str) -> Pending {
-        let (key, (open, ended)) = ((user.to_owned(), id.to_owned()), watch::channel(()));
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), ended);
-        Pending { key, all: Arc::clone(&self.pending), _open: open }
+        let key = Arc::new((user.to_owned(), id.to_owned()));
+        self.pending.keys().insert(Arc::clone(&key));
+        Pending { key, all: Arc::clone(&self.pending) }
     }
 
     /// Waits until the record of a request is written; returns at once if none is expected.
     pub fn recorded(&self, user: &str, id: &str) -> impl Future<Output = ()> + use<> {
-        let key = (user.to_owned(), id.to_owned());
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let (key, pending) = ((user.to_owned(), id.to_owned()), Arc::clone(&self.pending));
         async move {
-            if let Some(mut pending) = pending {
-                // Nothing is ever sent: this fails when the other end is dropped.
-                while pending.changed().await.is_ok() {}
+            loop {
+                // Before looking, so that no end is missed.
+                let one_less = pending.one_less.notified();
+                if !pending.keys().contains(&key) {
+                    return;
+                }
+                one_less.await;
             }
         }
     }
@@ -395,6 +413,7 @@ mod tests {
             originals: Vec::new(),
             observation: None,
             pending: None,
+            foreground: None,
         }
     }
 

@@ -62,7 +62,7 @@ pub struct OpenRequest {
     guards: Guards,
 }
 
-/// Resources held from the arrival of a request to its end.
+/// Resources held from the arrival of a request to its end, or until it is recorded.
 struct Guards {
     /// Lets readers of the API wait for the record.
     pending: Option<Pending>,
@@ -70,8 +70,8 @@ struct Guards {
     place: Option<OwnedSemaphorePermit>,
     /// Counts it among the requests in progress.
     in_flight: Option<InFlight>,
-    /// Keeps background work from the model meanwhile.
-    _first: Option<ForegroundWork>,
+    /// Keeps background work from the model until the request is recorded.
+    foreground: Option<ForegroundWork>,
 }
 
 impl ActiveRequest {
@@ -94,7 +94,7 @@ impl ActiveRequest {
             pending: Some(app.recorder.expect(user, id.as_str())),
             place: app.admission.take(),
             in_flight: Some(app.telemetry.begin(user)),
-            _first: app.current().shared().enter_foreground(),
+            foreground: app.current().shared().enter_foreground(),
         };
         let has_place = guards.place.is_some();
         let open = OpenRequest {
@@ -337,6 +337,7 @@ impl OpenRequest {
             originals,
             observation: self.observation,
             pending: self.guards.pending,
+            foreground: self.guards.foreground,
         }
     }
 
