@@ -513,6 +513,10 @@ fn a_missing_recipe_halts_with_the_wording_and_an_intervention() {
     assert_eq!(shop.json(&["interventions"]).as_array().unwrap().len(), 1, "once is enough");
     let ran = shop.fails(1, &["run", "ask/anwser", "--query", "What?"]);
     assert!(ran.err.contains("did you mean `ask/answer`?"), "built-in recipes count: {}", ran.err);
+    let ran = shop.fails(1, &["explain", "nosuch", "--query", "What?"]);
+    for names in ["one of `hasty`, `summary`, `typed`; built in: one of `", " more"] {
+        assert!(ran.err.contains(names), "{}", ran.err);
+    }
 }
 
 #[test]
