@@ -623,6 +623,11 @@ fn a_new_project_has_no_problems_and_is_never_overwritten() {
     shop.ok(&["init", "mine"]);
     let notes = std::fs::read_to_string(shop.path().join("mine/notes.md")).unwrap();
     assert_eq!(notes, "We decided to buy lamps.\n");
+    for path in ["mine/notes.md", "mine/notes.md/deeper"] {
+        let ran = shop.fails(1, &["init", path]);
+        let words = "error: mine/notes.md is not a folder; name the folder of the project";
+        assert!(ran.err.starts_with(words), "{}", ran.err);
+    }
 }
 
 #[test]
