@@ -304,6 +304,7 @@ impl CommandContext {
 
     /// Fetches weights with a progress bar.
     pub async fn pull(&self, name: &str, source: &WeightSource) -> Result<(), CliError> {
+        weights::release(name)?;
         output::say(&format!("fetching the weights of {name}"));
         let mut bar = progress::transfer(name);
         let folder = self.weights().pull(name, source, &env, &mut bar).await?;

@@ -211,6 +211,8 @@ fn store_code(error: &StoreError) -> u8 {
     match error {
         StoreError::Index { .. }
         | StoreError::IndexCorrupt { .. }
+        | StoreError::KeyMissing { .. }
+        | StoreError::KeyInvalid { .. }
         | StoreError::CorruptBlob { .. }
         | StoreError::Io { .. }
         | StoreError::DiskFull { .. }

@@ -48,10 +48,13 @@ fn a_backup_is_restored_and_a_lost_index_is_rebuilt() {
     assert!(shop.ok(&["repair"]).out.contains("nothing was changed"));
     std::fs::write(shop.path().join("home/index.sqlite"), [b'x'; 9_000]).unwrap();
     let damaged = shop.run(&["rehydrate", &small]);
-    assert!(damaged.code != 0 && damaged.err.contains("run `larder repair`"), "{damaged:?}");
+    assert!(damaged.code == 3 && damaged.err.contains("run `larder repair`"), "{damaged:?}");
     let report = shop.json(&["repair"]);
     assert_eq!((&report["pointers"], &report["problems"]), (&2.into(), &serde_json::json!([])), "{report}");
     assert_eq!(shop.ok(&["rehydrate", &small]).out, "small");
+    std::fs::remove_file(shop.path().join("home/key")).unwrap();
+    let keyless = shop.fails(3, &["rehydrate", &small]);
+    assert!(keyless.err.contains("home/key: missing"), "{keyless:?}");
 
     std::fs::remove_dir_all(shop.path().join("home")).unwrap();
     let report = shop.json(&["restore", "copy"]);

@@ -513,6 +513,10 @@ fn a_missing_recipe_halts_with_the_wording_and_an_intervention() {
     assert_eq!(shop.json(&["interventions"]).as_array().unwrap().len(), 1, "once is enough");
     let ran = shop.fails(1, &["run", "ask/anwser", "--query", "What?"]);
     assert!(ran.err.contains("did you mean `ask/answer`?"), "built-in recipes count: {}", ran.err);
+    let ran = shop.fails(1, &["explain", "nosuch", "--query", "What?"]);
+    for names in ["one of `hasty`, `summary`, `typed`; built in: one of `", " more"] {
+        assert!(ran.err.contains(names), "{}", ran.err);
+    }
 }
 
 #[test]
@@ -619,6 +623,11 @@ fn a_new_project_has_no_problems_and_is_never_overwritten() {
     shop.ok(&["init", "mine"]);
     let notes = std::fs::read_to_string(shop.path().join("mine/notes.md")).unwrap();
     assert_eq!(notes, "We decided to buy lamps.\n");
+    for path in ["mine/notes.md", "mine/notes.md/deeper"] {
+        let ran = shop.fails(1, &["init", path]);
+        let words = "error: mine/notes.md is not a folder; name the folder of the project";
+        assert!(ran.err.starts_with(words), "{}", ran.err);
+    }
 }
 
 #[test]
@@ -876,7 +885,9 @@ fn models_lists_the_table() {
     assert!(shop.ok(&["models"]).out.contains("stub"));
     assert_eq!(shop.json(&["models"])["models"]["models"]["stub"]["id"], "gpt-4o-mini");
     assert!(Shop::new().ok(&["models"]).out.contains("smollm2"));
-    assert!(shop.fails(1, &["models", "pull", "nosuch"]).err.contains("no weights called `nosuch`"));
+    let ran = shop.fails(1, &["models", "pull", "nosuch"]);
+    let words = "error: there are no weights called `nosuch`; known are: ";
+    assert!(ran.err.starts_with(words), "{}", ran.err);
 }
 
 #[test]

@@ -59,7 +59,7 @@ impl Conversation {
     /// statement, a step that leads on in the participant's stage, or [`OPEN`]. `text` is what the participant says to it.
     ///
     /// # Errors
-    /// There is no such action now, a model or the store failed, or a ceiling is reached.
+    /// There is no such action now, a model or the store failed, or a ceiling or the size limit of the store is reached.
     pub fn act<'a>(
         &'a self,
         name: &'a str,
@@ -108,6 +108,7 @@ impl Conversation {
         };
         if let Some(action) = action.filter(|_| is_ready) {
             self.require_money()?;
+            self.all.engine.store.store().require_room()?;
             let acting = self.acting(stage, &state, text.unwrap_or(&action.about), observer).await?;
             self.run_action((name, action), text, acting, observer, &mut result).await?;
         }
@@ -368,6 +369,7 @@ impl Conversation {
         };
         self.require_money()?;
         let engine = &self.all.engine;
+        engine.store.store().require_room()?;
         let recipe = engine.find(opening, None).map_err(|source| engine.missing(opening, source))?;
         let reads = Block::OF_REPLY
             .into_iter()

@@ -7,6 +7,7 @@ use std::path::Path;
 use larder_conversation::sharing::NewShare;
 use larder_conversation::{Conversation, ConversationError};
 use larder_engine::executor::NoopObserver;
+use larder_store::{DocumentPlace, Documents, Retention, StoreError};
 use larder_testkit::layers::Outcome;
 use larder_testkit::talks::Talks;
 use serde_json::{Value, json};
@@ -127,6 +128,25 @@ async fn the_assistant_speaks_first_and_steps_and_requests_are_started_by_name()
     let costs = world.all.engine.store.conversations().costs(0).unwrap();
     let calls: Vec<&str> = costs.iter().map(|row| row.call.as_str()).collect();
     assert_eq!(calls, ["open", "gratitude", "meditation", "reply"], "{costs:?}");
+}
+
+#[tokio::test]
+async fn at_the_size_limit_no_action_begins_and_steps_are_taken() {
+    let world = world();
+    let (ann, _) = mediation(&world);
+    let store = world.all.engine.store.store();
+    let place = DocumentPlace::Folder(world.home.path().join("documents"));
+    let documents = Documents::open(store, &place).unwrap();
+    let tiny = Retention { max_bytes: Some(1), ..Retention::default() };
+    assert!(documents.collect(&tiny, &|_| true).unwrap().over_limit);
+    for name in ["open", "meditation"] {
+        let refused = act(&ann, name).await.unwrap_err();
+        assert!(matches!(refused, ConversationError::Store(StoreError::OverLimit)), "{name}: {refused}");
+    }
+    assert!(world.prompts.lock().unwrap().is_empty(), "nothing was asked");
+    assert_eq!(act(&ann, "begin").await.unwrap().stage, "witnessing");
+    documents.collect(&Retention::default(), &|_| true).unwrap();
+    act(&ann, "meditation").await.unwrap();
 }
 
 #[tokio::test]

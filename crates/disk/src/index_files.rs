@@ -13,7 +13,7 @@ fn all(path: &Path) -> [PathBuf; 3] {
     })
 }
 
-/// Removes an index that is not finished, if there is one.
+/// Removes an index that is not finished, or what is left of one, if there is any.
 ///
 /// # Errors
 /// A file cannot be removed.
@@ -30,25 +30,27 @@ pub fn remove(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Gives a damaged index another name, which is returned and under which SQLite's own tools can still read it; `None` if
-/// there is no index.
+/// there is no index. A log without its index cannot be read, and goes.
 ///
 /// # Errors
-/// A file cannot be renamed.
+/// A file cannot be renamed or removed.
 pub fn move_damaged(path: &Path) -> Result<Option<PathBuf>, StoreError> {
+    if !path.exists() {
+        remove(path)?;
+        return Ok(None);
+    }
     let free = (1_u32..).map(|number| path.with_extension(format!("sqlite.damaged-{number}")));
     let Some(to) = free.into_iter().find(|to| !to.exists()) else { return Ok(None) };
-    let mut moved = None;
     // The log first: a new index must not find it.
     for (from, to) in all(path).into_iter().zip(all(&to)).rev() {
         match std::fs::rename(&from, &to) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             renamed => {
                 renamed.map_err(StoreError::io(&from, "moving the damaged index"))?;
-                moved = Some(to);
             }
         }
     }
-    Ok(moved)
+    Ok(Some(to))
 }
 
 /// Removes the damaged indexes that repairs have kept: what they hold of a single user cannot be found.

@@ -157,14 +157,24 @@ impl Engine {
         }
         // Commands rely on built-in recipes, whether or not the project has recipes of its own.
         match find(&self.project, name, mode) {
-            Err(error @ RecipeError::NotFound { .. }) => {
-                find(self.cookbook(), name, mode).map_err(|builtin| {
-                    let misspelled = |project: &Project| project.check().recipes.nearest(name).is_some();
-                    if !misspelled(&self.project) && misspelled(self.cookbook()) { builtin } else { error }
-                })
+            Err(error @ RecipeError::NotFound { .. }) if self.project.root().is_some() => {
+                find(self.cookbook(), name, mode).map_err(|builtin| self.not_found(name, error, builtin))
             }
             found => found,
         }
+    }
+
+    /// The error of a name that neither the project nor the cookbook has, with the nearest names of both.
+    fn not_found(&self, name: &str, own: RecipeError, builtin: RecipeError) -> RecipeError {
+        let is_misspelled = |project: &Project| project.check().recipes.nearest(name).is_some();
+        if is_misspelled(&self.project) {
+            return own;
+        }
+        if is_misspelled(self.cookbook()) || own.help().is_empty() {
+            return builtin;
+        }
+        let help = format!("{}; built in: {}", own.help(), builtin.help());
+        RecipeError::NotFound { name: name.to_owned(), help }
     }
 
     /// The counter of sizes that no model is asked for, such as those that a recipe allots to its prompt. What it counted

@@ -61,9 +61,13 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
 
 /// Most callers who end up here omitted the path prefix that their client does not add.
 async fn nowhere(request: Request) -> Response {
+    let path = cut_name(request.uri().path());
+    if path.starts_with("/api/") {
+        let words = format!("nothing is served at {path}: /api/v1/openapi.json describes the API");
+        return Problem::not_found(words).into_response();
+    }
     let words = format!(
-        "nothing is served at {}: the base URL of a client of OpenAI's ends in /v1, that of a client of Anthropic's has no path",
-        cut_name(request.uri().path())
+        "nothing is served at {path}: the base URL of a client of OpenAI's ends in /v1, that of a client of Anthropic's has no path"
     );
     request::error(
         ApiDialect::Chat,

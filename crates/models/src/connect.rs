@@ -130,14 +130,12 @@ impl Models {
         &self.table
     }
 
-    /// Whether the model called `name`, or one that is asked in its place, runs on a server or has its weights here.
+    /// Whether the model called `name` runs on a server or has its weights here.
     pub fn has_weights(&self, name: &str) -> bool {
-        let is_there = |spec: &ModelSpec| {
+        self.table.model(name).is_some_and(|spec| {
             let embedded = || self.embedded.as_ref().is_some_and(|embedded| embedded.has_weights(spec));
             spec.provider != Provider::Embedded || embedded()
-        };
-        let fallback = |spec: &&ModelSpec| self.table.model(spec.fallback.as_deref()?);
-        std::iter::successors(self.table.model(name), fallback).any(is_there)
+        })
     }
 
     /// The chat model called `name` in the table.

@@ -148,6 +148,27 @@ fn nothing_is_overwritten_and_nothing_half_done_is_left() {
     assert_eq!(left, ["backup", "home"]);
 }
 
+#[test]
+fn a_damaged_backup_is_named_and_repaired_as_a_home() {
+    let dir = tempfile::tempdir().unwrap();
+    let [home, backup, restored] = ["home", "backup", "restored"].map(|name| dir.path().join(name));
+    let store = open(&home);
+    request(&store, "ada", 1);
+    let pointers = store.backup(&backup, &|_| {}).unwrap().pointers;
+    let restore = || Store::restore(&backup, &restored, StoreOptions::default());
+    let index = backup.join("index.sqlite");
+    std::fs::write(&index, [b'x'; 9_000]).unwrap();
+    let damaged = restore().unwrap_err();
+    assert!(matches!(&damaged, StoreError::IndexCorrupt { path, .. } if *path == index), "{damaged}");
+    assert!(!Store::repair(&backup, StoreOptions::default()).unwrap().intact);
+    assert_eq!(restore().unwrap().pointers, pointers);
+    std::fs::remove_dir_all(&restored).unwrap();
+    let key = backup.join("key");
+    std::fs::remove_file(&key).unwrap();
+    let missing = restore().unwrap_err();
+    assert!(matches!(&missing, StoreError::KeyMissing { path } if *path == key), "{missing}");
+}
+
 #[cfg(unix)]
 #[test]
 fn backups_and_restored_homes_are_private() {

@@ -73,8 +73,12 @@ fn repair(home: &Path) -> RepairReport {
 
 #[test]
 fn every_original_comes_back_after_the_index_is_deleted_truncated_or_noise() {
-    let damages: [(&str, Damage); 5] = [
+    let damages: [(&str, Damage); 6] = [
         ("deleted", |index| std::fs::remove_file(index).unwrap()),
+        ("deleted but for its log", |index| {
+            std::fs::remove_file(index).unwrap();
+            std::fs::write(index.with_file_name("index.sqlite-wal"), noise(3, 5_000)).unwrap();
+        }),
         ("emptied", |index| std::fs::write(index, b"").unwrap()),
         ("truncated", |index| {
             let bytes = std::fs::read(index).unwrap();
@@ -113,10 +117,16 @@ fn every_original_comes_back_after_the_index_is_deleted_truncated_or_noise() {
             "yes",
             "the others need keys as before"
         );
-        let damaged = || home.join("index.sqlite.damaged-1").exists();
-        assert_eq!(damaged(), name != "deleted", "{name}");
+        let damaged = home.join("index.sqlite.damaged-1");
+        let is_kept = !name.starts_with("deleted");
+        assert_eq!(
+            (damaged.exists(), report.damaged_index.as_ref()),
+            (is_kept, is_kept.then_some(&damaged)),
+            "{name}"
+        );
+        assert!(is_kept || !home.join("index.sqlite.damaged-1-wal").exists(), "{name}");
         store.delete_user("ada").unwrap();
-        assert!(!damaged());
+        assert!(!damaged.exists());
     }
 }
 

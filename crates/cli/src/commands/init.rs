@@ -20,6 +20,14 @@ const EXTRAS: [(&str, &str); 2] = [
 ];
 
 pub fn run(dir: &Path, format: Format) -> Result<(), CliError> {
+    // A link that leads nowhere is in the way as well.
+    let is_in_the_way = |path: &&Path| path.symlink_metadata().is_ok() && !path.is_dir();
+    if let Some(path) = dir.ancestors().find(is_in_the_way) {
+        return Err(CliError::Fixable(format!(
+            "{} is not a folder; name the folder of the project, which `larder init` creates if it does not exist",
+            path.display()
+        )));
+    }
     let taken: Vec<&str> =
         FILES.iter().map(|(name, _)| *name).filter(|name| dir.join(name).exists()).collect();
     if !taken.is_empty() {

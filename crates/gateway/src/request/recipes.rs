@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Response, StatusCode};
 use larder_agent::recipe_tools::RunTools;
-use larder_core::recipe::{Recipe, RecipeError, suggest};
+use larder_core::recipe::{Recipe, RecipeError, Risk, suggest};
 use larder_engine::executor::{
     Meter, NoopObserver, ProgressObserver, RunError, RunOutcome, RunReceipt, Spending, max_call_usage,
 };
@@ -48,10 +48,14 @@ pub fn can_be_asked(recipe: &Recipe, models: &Models) -> bool {
     !reads && recipe.inputs.is_empty() && has_model(recipe, models)
 }
 
-/// Whether a model is bound to the layer of a recipe, and its weights are there.
+/// Whether a model is bound to the layer of a recipe, and its weights are there, or those of a fallback, which may not take
+/// over at high risk.
 pub fn has_model(recipe: &Recipe, models: &Models) -> bool {
-    let bound = models.table().resolve(recipe.layer, recipe.mode);
-    bound.is_some_and(|bound| models.has_weights(bound.name))
+    let table = models.table();
+    let bound = table.resolve(recipe.layer, recipe.mode).map(|bound| bound.name);
+    let may_fall_back = recipe.risk != Risk::High;
+    let fallback = |name: &&str| table.model(name)?.fallback.as_deref().filter(|_| may_fall_back);
+    std::iter::successors(bound, fallback).any(|name| models.has_weights(name))
 }
 
 /// Maps a request to a recipe run. What it cannot take is an error; what it leaves out is listed in the record, here and

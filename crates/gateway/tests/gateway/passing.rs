@@ -262,6 +262,13 @@ async fn models_that_are_not_known_go_to_the_server_for_them_or_nowhere() {
     assert!(error["error"]["message"].as_str().unwrap().contains("[gateway]"), "{error}");
     let nowhere: Value = gateway.get("/nowhere").send().await.unwrap().json().await.unwrap();
     assert_eq!(nowhere["error"]["code"], "not_found", "a path is no model: {nowhere}");
+    let unknown = gateway.get("/api/v1/nosuch").send().await.unwrap();
+    assert_eq!(
+        (unknown.status().as_u16(), &unknown.headers()["content-type"]),
+        (404, &"application/problem+json".parse().unwrap())
+    );
+    let problem: Value = unknown.json().await.unwrap();
+    assert!(problem["detail"].as_str().unwrap().contains("/api/v1/openapi.json"), "{problem}");
     let wrong = gateway.messages(&json!({"model": "mini", "max_tokens": 1, "messages": []})).await;
     assert!(wrong.text().await.unwrap().contains("/v1/chat/completions"));
     assert!(gateway.seen().is_empty());

@@ -246,18 +246,25 @@ async fn a_recipe_that_is_not_there_is_an_error_and_an_intervention() {
 #[tokio::test]
 async fn recipes_whose_model_has_no_weights_are_not_listed() {
     let spare = "fallback = \"mini\"\n";
-    for (id, more, is_listed) in [("inside", "", true), ("absent", "", false), ("absent", spare, true)] {
+    for (id, more, risk, is_listed) in [
+        ("inside", "", "low", true),
+        ("absent", "", "low", false),
+        ("absent", spare, "medium", true),
+        ("absent", spare, "high", false),
+        ("inside", spare, "high", true),
+    ] {
         let inside = INSIDE.replace("id = \"inside\"", &format!("id = \"{id}\""));
         let gateway = Gateway::with(StubServer::start([]).await, &format!("{inside}{more}")).await;
         let settings = gateway.dir.path().join("larder.toml");
         let bound =
             std::fs::read_to_string(&settings).unwrap().replace("VOICE = \"mini\"", "VOICE = \"inside\"");
         write(settings, &bound);
-        write(gateway.dir.path().join("recipes/talk/brief.yaml"), RECIPE);
+        let recipe = format!("{RECIPE}risk_level: {risk}\n");
+        write(gateway.dir.path().join("recipes/talk/brief.yaml"), &recipe);
         write(gateway.dir.path().join("prompts/talk/brief.md"), "Answer in {{ length }}.\n");
         let gateway = gateway.restart().await;
         let list = gateway.get("/v1/models").send().await.unwrap().text().await.unwrap();
-        assert_eq!(list.contains("recipe/talk/brief"), is_listed, "{id} {more}: {list}");
+        assert_eq!(list.contains("recipe/talk/brief"), is_listed, "{id} {more} {risk}: {list}");
     }
 }
 

@@ -30,6 +30,15 @@ impl Store {
     pub fn is_over_limit(&self) -> Result<bool, StoreError> {
         self.index().read(is_over)
     }
+
+    /// Fails where [`Store::is_over_limit`] holds. For work whose result is stored once it is paid for, even if the limit is
+    /// reached meanwhile.
+    ///
+    /// # Errors
+    /// [`StoreError::OverLimit`], or reading fails.
+    pub fn require_room(&self) -> Result<(), StoreError> {
+        self.index().read(require_room)
+    }
 }
 
 fn is_over(tx: &Transaction<'_>) -> Result<bool, StoreError> {

@@ -97,6 +97,7 @@ pub async fn list(
         (status = 422, description = "It cannot be started now", body = Problem, content_type = "application/problem+json"),
         (status = 429, description = "The budget of the key or of the type is used up", body = Problem, content_type = "application/problem+json"),
         (status = 502, description = "A model failed", body = Problem, content_type = "application/problem+json"),
+        (status = 507, description = "The disk is full, or the store as large as it may be", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub async fn start(
