@@ -1,11 +1,14 @@
-//! Caches shared between requests: counts, renditions, stored originals, the forms of a conversation's last window.
+//! Caches shared between requests: counts, renditions, stored originals, the texts and forms of a conversation's last window.
 //! Bounded; losing any of it costs time and never changes a decision.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use larder_core::policy::Memo;
 use larder_proxy::window::LastRenditions;
+use larder_proxy::wire::{HashedTexts, Request};
 use larder_store::{STORED_FOR, StoreError, Timestamp, USE_STEP, UserStore};
 use larder_text::cache::BoundedCache;
 use larder_text::hash::ContentHash;
@@ -21,6 +24,10 @@ const COUNTS: usize = 1 << 16;
 const STORED: usize = 1 << 15;
 /// Conversations whose last window is cached.
 const SESSIONS: usize = 1 << 10;
+/// Bytes of last requests, whose texts are compared with those of the next one: some 80 conversations of 200 kB.
+const TEXTS: usize = 16 << 20;
+/// Bodies of these sizes are kept: below, hashing takes no time, and above, one would take the place of many.
+const TEXTS_OF: RangeInclusive<usize> = 16 << 10..=1 << 20;
 
 /// The token counts of one counter, by the hash of the text.
 type TokenCounts = Arc<BoundedCache<ContentHash, usize>>;
@@ -45,6 +52,7 @@ pub struct RequestCaches {
     used: BoundedCache<(String, String), Timestamp>,
     sessions: BoundedCache<(String, String), SessionMemory>,
     revisions: BoundedCache<(String, String), u64>,
+    texts: BoundedCache<(String, String), Arc<HashedTexts>>,
 }
 
 impl Default for RequestCaches {
@@ -56,6 +64,7 @@ impl Default for RequestCaches {
             used: BoundedCache::new(STORED),
             sessions: BoundedCache::new(SESSIONS),
             revisions: BoundedCache::new(SESSIONS),
+            texts: BoundedCache::with_weights(TEXTS, |texts| texts.size()),
         }
     }
 }
@@ -100,6 +109,20 @@ impl RequestCaches {
     /// Updates what is cached about a conversation.
     pub fn remember(&self, user: &str, session: &str, known: SessionMemory) {
         self.sessions.insert((user.to_owned(), session.to_owned()), known);
+    }
+
+    /// The texts of a conversation's last request, if they are worth comparing with this body.
+    pub fn texts(&self, user: &str, session: &str, body: &Bytes) -> Option<Arc<HashedTexts>> {
+        let is_worth = TEXTS_OF.contains(&body.len());
+        is_worth.then(|| self.texts.get(&(user.to_owned(), session.to_owned()))).flatten()
+    }
+
+    /// Keeps the texts of a request that was read from `body` for the conversation's next one.
+    pub fn keep_texts(&self, user: &str, session: &str, request: &Request<'_>, body: &Bytes) {
+        if TEXTS_OF.contains(&body.len()) {
+            let texts = Arc::new(HashedTexts::of(request, body));
+            self.texts.insert((user.to_owned(), session.to_owned()), texts);
+        }
     }
 
     /// The revision of learned values that a conversation uses, fixed by its first request in any process. `newest` is the

@@ -41,6 +41,7 @@ mod dispatch;
 mod edit;
 mod format;
 mod framing;
+mod hashed_texts;
 mod hidden;
 mod message_text;
 mod messages;
@@ -60,6 +61,7 @@ mod tool;
 
 pub use self::api_error::{ApiError, ApiErrorKind};
 pub use self::dialect::ApiDialect;
+pub use self::hashed_texts::HashedTexts;
 pub use self::hidden::HiddenSteps;
 pub use self::message_text::MessageText;
 pub use self::model_path::ModelPath;

@@ -386,6 +386,11 @@ impl<'b> Item<'b> {
         *self.hash.get_or_init(|| ContentHash::new(self.text().as_bytes()))
     }
 
+    /// As if [`hash`](Self::hash) had computed this.
+    pub(super) fn know_hash(&self, hash: ContentHash) {
+        let _ = self.hash.set(hash);
+    }
+
     /// Reads content: a string, or parts.
     pub(super) fn read_content(
         &mut self,
