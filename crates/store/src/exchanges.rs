@@ -200,6 +200,7 @@ impl Store {
             Ok(added)
         })?;
         self.index().sync()?;
+        self.index().fold_log(added as u64);
         Ok(added)
     }
 }

@@ -20,6 +20,9 @@ const APPLICATION_ID: i64 = 0x4C52_4452;
 const CACHE_KIB: i64 = 1 << 10;
 /// Pages that the log of writes grows to before it is folded in, 16 MB: pages that many commits change are folded in once.
 const LOG_PAGES: i64 = 4_000;
+/// Rows of [`IndexDb::append`] after which the log is folded in. To fold in all that [`LOG_PAGES`] allows keeps a processor for
+/// some 10 ms, for which requests wait where traffic leaves none idle.
+const FOLDED_ROWS: u64 = 64;
 /// Statements that stay prepared: one turn of a conversation runs some fifty different ones.
 const PREPARED: usize = 256;
 /// What turns version n into version n + 1.
@@ -67,6 +70,8 @@ pub(crate) struct IndexDb {
     syncs: GroupSync,
     /// The writes of this process so far, but for those of [`IndexDb::append`].
     writes: AtomicU64,
+    /// Rows that this process appended since it folded in the log.
+    appended: AtomicU64,
     is_damaged: AtomicBool,
 }
 
@@ -99,6 +104,7 @@ impl IndexDb {
                 log: OnceLock::new(),
                 syncs: GroupSync::default(),
                 writes: AtomicU64::new(0),
+                appended: AtomicU64::new(0),
                 is_damaged: AtomicBool::new(false),
             }),
             Err(error) => Err(error.at_index(&path)),
@@ -196,6 +202,20 @@ impl IndexDb {
             }
         };
         self.syncs.sync(write, log).map_err(failed())
+    }
+
+    /// Folds the log of writes into the file if enough rows were appended since it last was, these included. What cannot be
+    /// folded in now stays in the log.
+    pub(crate) fn fold_log(&self, rows: u64) {
+        let appended = rows + self.appended.fetch_add(rows, Ordering::Relaxed);
+        if appended < FOLDED_ROWS {
+            return;
+        }
+        self.appended.store(0, Ordering::Relaxed);
+        let folded = lock(&self.writer).query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if let Err(error) = folded {
+            tracing::debug!(%error, "the log of writes grows on");
+        }
     }
 
     /// Folds the log of writes into the file and empties it; returns false if readers kept it from being emptied.
