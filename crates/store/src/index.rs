@@ -19,10 +19,13 @@ const APPLICATION_ID: i64 = 0x4C52_4452;
 /// Cache size of each connection: beyond it, pages come from the system's cache, which is nearly as fast.
 const CACHE_KIB: i64 = 1 << 10;
 /// Pages that the log of writes grows to before it is folded in, 16 MB: pages that many commits change are folded in once.
+/// While requests are recorded it is folded in sooner.
 const LOG_PAGES: i64 = 4_000;
-/// Rows of [`IndexDb::append`] after which the log is folded in. To fold in all that [`LOG_PAGES`] allows keeps a processor for
-/// some 10 ms, for which requests wait where traffic leaves none idle.
-const FOLDED_ROWS: u64 = 64;
+/// Records of requests after which the log is folded in. To fold in all that [`LOG_PAGES`] allows keeps a processor for some
+/// 10 ms, for which requests wait where traffic leaves none idle.
+const FOLDED_RECORDS: u64 = 64;
+/// Pause before the log is emptied again, while another process folds it in.
+const FOLDING_PAUSE: Duration = Duration::from_millis(5);
 /// Statements that stay prepared: one turn of a conversation runs some fifty different ones.
 const PREPARED: usize = 256;
 /// What turns version n into version n + 1.
@@ -56,7 +59,7 @@ const MIGRATIONS: &[&str] = &[
 /// The newest version of the format that this build reads and writes.
 pub const FORMAT_VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// Two connections to the index, shared by this process's threads: readers do not wait for syncs, and writers share them.
+/// Connections to the index, shared by this process's threads: readers do not wait for syncs, and writers share them.
 ///
 /// SQLite itself syncs only when it moves the log of writes into the file. A commit that must be durable syncs the log
 /// afterwards, without the lock on the writer, so that one sync serves all commits made before it.
@@ -70,8 +73,12 @@ pub(crate) struct IndexDb {
     syncs: GroupSync,
     /// The writes of this process so far, but for those of [`IndexDb::append`].
     writes: AtomicU64,
-    /// Rows that this process appended since it folded in the log.
-    appended: AtomicU64,
+    /// Folds in the log next to the others, which do not wait for its syncs.
+    folder: Mutex<Connection>,
+    /// Records of requests since the log was folded in for them.
+    recorded: AtomicU64,
+    /// How long other processes are waited for.
+    patience: Duration,
     is_damaged: AtomicBool,
 }
 
@@ -94,17 +101,21 @@ impl IndexDb {
             reader.busy_timeout(patience)?;
             reader.pragma_update(None, "query_only", "ON")?;
             tune(&reader)?;
-            Ok((connection, reader))
+            let folder = Connection::open(&path)?;
+            folder.pragma_update(None, "synchronous", "NORMAL")?;
+            Ok((connection, reader, folder))
         });
         match ready {
-            Ok((writer, reader)) => Ok(Self {
+            Ok((writer, reader, folder)) => Ok(Self {
                 path,
                 writer: Mutex::new(writer),
                 reader: Mutex::new(reader),
                 log: OnceLock::new(),
                 syncs: GroupSync::default(),
                 writes: AtomicU64::new(0),
-                appended: AtomicU64::new(0),
+                folder: Mutex::new(folder),
+                recorded: AtomicU64::new(0),
+                patience,
                 is_damaged: AtomicBool::new(false),
             }),
             Err(error) => Err(error.at_index(&path)),
@@ -204,24 +215,32 @@ impl IndexDb {
         self.syncs.sync(write, log).map_err(failed())
     }
 
-    /// Folds the log of writes into the file if enough rows were appended since it last was, these included. What cannot be
-    /// folded in now stays in the log.
-    pub(crate) fn fold_log(&self, rows: u64) {
-        let appended = rows + self.appended.fetch_add(rows, Ordering::Relaxed);
-        if appended < FOLDED_ROWS {
+    /// Folds the log of writes into the file if enough requests were recorded since it last was, these included. What cannot
+    /// be folded in now stays in the log.
+    pub(crate) fn fold_log(&self, records: u64) {
+        let recorded = records + self.recorded.fetch_add(records, Ordering::Relaxed);
+        if recorded < FOLDED_RECORDS {
             return;
         }
-        self.appended.store(0, Ordering::Relaxed);
-        let folded = lock(&self.writer).query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        if let Err(error) = folded {
-            tracing::debug!(%error, "the log of writes grows on");
+        self.recorded.store(0, Ordering::Relaxed);
+        let folded = lock(&self.folder).query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        if let Err(error) = folded.map_err(|error| self.failed(error.into())) {
+            tracing::warn!(%error, "the log of writes is not folded in");
         }
     }
 
     /// Folds the log of writes into the file and empties it; returns false if readers kept it from being emptied.
     pub(crate) fn truncate_log(&self) -> Result<bool, StoreError> {
-        let busy = lock(&self.writer).query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
-        busy.map(|busy: bool| !busy).map_err(|error| self.failed(error.into()))
+        let began = Instant::now();
+        loop {
+            // SQLite waits for readers, but not for another process that folds the log in.
+            let busy = lock(&self.writer).query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
+            let busy: bool = busy.map_err(|error| self.failed(error.into()))?;
+            if !busy || began.elapsed() >= self.patience {
+                return Ok(!busy);
+            }
+            std::thread::sleep(FOLDING_PAUSE);
+        }
     }
 
     fn transact<T>(

@@ -332,3 +332,20 @@ fn factors_that_do_not_say_what_they_correct_are_forgotten() {
         lock(&index.writer).query_row(rows, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     assert_eq!(found, (r#"3 6 {"models.m.estimate_factor":null}"#.to_owned(), 0));
 }
+
+#[test]
+fn the_log_does_not_grow_while_requests_are_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = IndexDb::open(at(&dir), PATIENCE).unwrap();
+    index.write(|tx| Ok(tx.execute_batch("CREATE TABLE t (x)")?)).unwrap();
+    let longest = |records: u64| {
+        let sizes = (0..LOG_PAGES / 4).map(|_| {
+            index.append(|tx| Ok(tx.execute("INSERT INTO t VALUES (zeroblob(3000))", ())?)).unwrap();
+            index.fold_log(records);
+            std::fs::metadata(dir.path().join("index.sqlite-wal")).unwrap().len()
+        });
+        sizes.max().unwrap()
+    };
+    let (folded, grown) = (longest(FOLDED_RECORDS), longest(0));
+    assert!(grown > 20 * folded, "{folded}, {grown}");
+}
