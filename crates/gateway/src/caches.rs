@@ -3,9 +3,9 @@
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use larder_core::policy::Memo;
 use larder_proxy::window::LastRenditions;
 use larder_proxy::wire::{HashedTexts, Request};
@@ -24,7 +24,7 @@ const COUNTS: usize = 1 << 16;
 const STORED: usize = 1 << 15;
 /// Conversations whose last window is cached.
 const SESSIONS: usize = 1 << 10;
-/// Bytes of last requests, whose texts are compared with those of the next one: some 80 conversations of 200 kB.
+/// Bytes of the texts of last requests, which are compared with those of the next one: some 80 conversations of 200 kB.
 const TEXTS: usize = 16 << 20;
 /// Bodies of these sizes are kept: below, hashing takes no time, and above, one would take the place of many.
 const TEXTS_OF: RangeInclusive<usize> = 16 << 10..=1 << 20;
@@ -53,6 +53,8 @@ pub struct RequestCaches {
     sessions: BoundedCache<(String, String), SessionMemory>,
     revisions: BoundedCache<(String, String), u64>,
     texts: BoundedCache<(String, String), Arc<HashedTexts>>,
+    /// The early erasures at which texts are kept.
+    texts_at: AtomicU64,
 }
 
 impl Default for RequestCaches {
@@ -65,6 +67,7 @@ impl Default for RequestCaches {
             sessions: BoundedCache::new(SESSIONS),
             revisions: BoundedCache::new(SESSIONS),
             texts: BoundedCache::with_weights(TEXTS, |texts| texts.size()),
+            texts_at: AtomicU64::default(),
         }
     }
 }
@@ -111,17 +114,25 @@ impl RequestCaches {
         self.sessions.insert((user.to_owned(), session.to_owned()), known);
     }
 
-    /// The texts of a conversation's last request, if they are worth comparing with this body.
-    pub fn texts(&self, user: &str, session: &str, body: &Bytes) -> Option<Arc<HashedTexts>> {
-        let is_worth = TEXTS_OF.contains(&body.len());
+    /// The texts of a conversation's last request, if they are worth comparing with a body of so many bytes. `erasures` are
+    /// counted so far.
+    pub fn texts(&self, user: &str, session: &str, bytes: usize, erasures: u64) -> Option<Arc<HashedTexts>> {
+        self.forget_texts_before(erasures);
+        let is_worth = TEXTS_OF.contains(&bytes);
         is_worth.then(|| self.texts.get(&(user.to_owned(), session.to_owned()))).flatten()
     }
 
-    /// Keeps the texts of a request that was read from `body` for the conversation's next one.
-    pub fn keep_texts(&self, user: &str, session: &str, request: &Request<'_>, body: &Bytes) {
-        if TEXTS_OF.contains(&body.len()) {
-            let texts = Arc::new(HashedTexts::of(request, body));
-            self.texts.insert((user.to_owned(), session.to_owned()), texts);
+    /// Keeps the texts of a request with a body of so many bytes for the conversation's next one.
+    pub fn keep_texts(&self, user: &str, session: &str, request: &Request<'_>, bytes: usize) {
+        if TEXTS_OF.contains(&bytes) {
+            self.texts.insert((user.to_owned(), session.to_owned()), Arc::new(HashedTexts::of(request)));
+        }
+    }
+
+    /// Forgets all texts if some were kept at another number of early erasures: they may be those of a user who was deleted.
+    pub fn forget_texts_before(&self, erasures: u64) {
+        if self.texts_at.swap(erasures, Ordering::Relaxed) != erasures {
+            self.texts.clear();
         }
     }
 
@@ -158,4 +169,29 @@ impl RequestCaches {
 
 fn passed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::from_millis(to.as_millis().saturating_sub(from.as_millis()))
+}
+
+#[cfg(test)]
+mod tests {
+    use larder_proxy::wire::{ApiDialect, read};
+
+    use super::*;
+
+    #[test]
+    fn texts_are_those_of_their_user_and_go_with_the_next_erasure() {
+        let body =
+            serde_json::json!({"model": "m", "messages": [{"role": "user", "content": "x".repeat(20_000)}]});
+        let body = body.to_string();
+        let (caches, request) = (RequestCaches::default(), read(ApiDialect::Chat, &body).unwrap());
+        caches.keep_texts("ann", "s", &request, body.len());
+        caches.keep_texts("ann", "small", &request, 100);
+        let has = |user, session, erasures| caches.texts(user, session, body.len(), erasures).is_some();
+        assert!(has("ann", "s", 0));
+        assert!(!has("bob", "s", 0) && !has("ann", "small", 0));
+        assert!(!has("ann", "s", 1));
+        caches.keep_texts("ann", "s", &request, body.len());
+        assert!(has("ann", "s", 1));
+        caches.forget_texts_before(2);
+        assert!(!has("ann", "s", 2));
+    }
 }

@@ -48,6 +48,7 @@ pub(crate) fn run(app: &App) -> Result<(), StoreError> {
 /// have kept `larder forget` from doing so.
 fn empty_log(app: &App) -> Result<(), StoreError> {
     let erasures = app.store.early_erasures()?;
+    app.caches.forget_texts_before(erasures);
     let is_due = app.emptied.load(Ordering::Relaxed) != erasures;
     if is_due && app.store.empty_log()? {
         app.emptied.store(erasures, Ordering::Relaxed);

@@ -69,6 +69,11 @@ impl<K: Hash + Eq, V: Clone> BoundedCache<K, V> {
         value
     }
 
+    /// Removes all entries.
+    pub fn clear(&self) {
+        *self.lock() = CacheGenerations { young: HashMap::new(), old: HashMap::new(), weight: 0 };
+    }
+
     /// The number of entries.
     pub fn len(&self) -> usize {
         let generations = self.lock();

@@ -380,12 +380,12 @@ impl RequestDecider<'_> {
         };
         let rename = self.route.rename.then_some(self.route.model.id.as_str());
         let started = Instant::now();
-        if let Some(last) = app.caches.texts(&user, self.session, body) {
+        if let Some(last) = app.caches.texts(&user, self.session, body.len(), self.erasures) {
             last.recognise(request);
         }
         let decided = builder.decide(request, rename);
         if decides {
-            app.caches.keep_texts(&user, self.session, request, body);
+            app.caches.keep_texts(&user, self.session, request, body.len());
         }
         self.active.record.summary.times.policy_us = micros(started.elapsed());
         self.moved_prefix = decided.report.moved_prefix();
