@@ -61,8 +61,8 @@ pub const CONVERSATION: &str = "conversation/";
 /// The start of a header with a signature of AWS's.
 const SIGNATURE: &str = "AWS4-";
 
-/// A body of at most this size that starts a conversation is decided inline: handing it to another thread would take
-/// longer.
+/// A body of at most this size that starts a conversation is decided inline if nothing has to be read for it: handing it to
+/// another thread would take longer.
 const SMALL: usize = 4 << 10;
 
 /// Everything below `/v1`.
@@ -164,7 +164,11 @@ async fn generate(
     let has_history =
         |body: &[u8]| std::str::from_utf8(body).is_ok_and(|text| dialect.may_have_history(text));
     let is_quick = body.len() <= SMALL && !has_history(&body);
-    if is_quick && active.caller.limits.is_unlimited() {
+    // Where values were learned, a conversation that starts is noted to use them. The newest revision is known as long as
+    // the erasures are.
+    let reads_nothing =
+        || app.store.knows_erasures() && app.store.revisions().newest().is_ok_and(|newest| newest == 0);
+    if is_quick && active.caller.limits.is_unlimited() && reads_nothing() {
         let destination = prepare::prepare(&mut active, &current, dialect, &parts, body);
         return answer(active, destination, dialect, &parts, &current).await;
     }
