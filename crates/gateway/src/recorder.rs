@@ -58,8 +58,8 @@ pub struct RecordJob {
     pub observation: Option<Observation>,
     /// Ends the wait of those who look for the record.
     pub pending: Option<Pending>,
-    /// Keeps background work waiting. Under load some request of each batch still does when the batch is written, so the
-    /// lock that other processes see is not released and taken again by every request.
+    /// Keeps background work waiting until the record's batch is taken from the queue: under load another request has come by
+    /// then, so the lock that other processes see is not released and taken again by every request.
     pub foreground: Option<ForegroundWork>,
 }
 
@@ -281,6 +281,7 @@ impl RecordWriter {
             batch.extend(jobs.try_iter().take(BATCH - 1).filter_map(|queued| queued.end(&self.metrics)));
             more_waits = batch.len() == BATCH;
             linger = next_linger(linger, batch.len());
+            batch.iter_mut().for_each(|queued| queued.job.foreground = None);
             self.write(batch);
         }
     }

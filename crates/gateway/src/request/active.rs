@@ -70,7 +70,7 @@ struct Guards {
     place: Option<OwnedSemaphorePermit>,
     /// Counts it among the requests in progress.
     in_flight: Option<InFlight>,
-    /// Keeps background work from the model until the request is recorded.
+    /// Keeps background work from the model until the request is about to be recorded.
     foreground: Option<ForegroundWork>,
 }
 
