@@ -30,17 +30,15 @@ pub fn remove(path: &Path) -> Result<(), StoreError> {
 }
 
 /// Gives a damaged index another name, which is returned and under which SQLite's own tools can still read it; `None` if
-/// there is no index. A log without its index cannot be read, and goes.
+/// there is no index. A log without its index gets such a name, too: it is of use if the index turns up again.
 ///
 /// # Errors
-/// A file cannot be renamed or removed.
+/// A file cannot be renamed.
 pub fn move_damaged(path: &Path) -> Result<Option<PathBuf>, StoreError> {
-    if !path.exists() {
-        remove(path)?;
-        return Ok(None);
-    }
+    let is_there = path.symlink_metadata().is_ok();
     let free = (1_u32..).map(|number| path.with_extension(format!("sqlite.damaged-{number}")));
-    let Some(to) = free.into_iter().find(|to| !to.exists()) else { return Ok(None) };
+    let is_free = |to: &PathBuf| all(to).iter().all(|file| file.symlink_metadata().is_err());
+    let Some(to) = free.into_iter().find(is_free) else { return Ok(None) };
     // The log first: a new index must not find it.
     for (from, to) in all(path).into_iter().zip(all(&to)).rev() {
         match std::fs::rename(&from, &to) {
@@ -50,7 +48,7 @@ pub fn move_damaged(path: &Path) -> Result<Option<PathBuf>, StoreError> {
             }
         }
     }
-    Ok(Some(to))
+    Ok(is_there.then_some(to))
 }
 
 /// Removes the damaged indexes that repairs have kept: what they hold of a single user cannot be found.
