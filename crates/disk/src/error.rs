@@ -381,6 +381,22 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// An error about what a file below `copy` contains, with the file below `from` that it was copied from: the copy goes.
+    #[must_use]
+    pub fn of_original(mut self, copy: &Path, from: &Path) -> Self {
+        if let Self::Index { path, .. }
+        | Self::IndexCorrupt { path, .. }
+        | Self::NotAStore { path }
+        | Self::SchemaTooNew { path, .. }
+        | Self::KeyMissing { path }
+        | Self::KeyInvalid { path, .. } = &mut self
+            && let Ok(inside) = path.strip_prefix(copy)
+        {
+            *path = from.join(inside);
+        }
+        self
+    }
+
     /// Whether nothing can be written for now, by anyone.
     pub const fn is_unwritable(&self) -> bool {
         matches!(self, Self::DiskFull { .. } | Self::ReadOnly { .. } | Self::OverLimit)

@@ -121,7 +121,7 @@ impl Store {
         let documents = files::count_all(&partial.path().join(DOCUMENTS))?;
         let opened = Self::open(partial.path(), options)
             .and_then(|store| Ok((checked(&store, None, documents)?.naming(partial.path(), backup), store)));
-        let (report, store) = opened.map_err(|error| of_original(error, partial.path(), backup))?;
+        let (report, store) = opened.map_err(|error| error.of_original(partial.path(), backup))?;
         store.index().truncate_log()?;
         drop(store);
         partial.finish(home)?;
@@ -149,21 +149,6 @@ impl Store {
         let index = crate::index::IndexDb::open(index, self.options().patience)?;
         Self::over(layout, self.options().clone(), index)
     }
-}
-
-/// An error about what a file contains, with the file that it was copied from: the copy goes.
-fn of_original(mut error: StoreError, copy: &Path, from: &Path) -> StoreError {
-    if let StoreError::Index { path, .. }
-    | StoreError::IndexCorrupt { path, .. }
-    | StoreError::NotAStore { path }
-    | StoreError::SchemaTooNew { path, .. }
-    | StoreError::KeyMissing { path }
-    | StoreError::KeyInvalid { path, .. } = &mut error
-        && let Ok(inside) = path.strip_prefix(copy)
-    {
-        *path = from.join(inside);
-    }
-    error
 }
 
 /// Copies the records that the index of the copy has of a user.

@@ -419,12 +419,7 @@ impl UserStore {
 
     /// Rejects rows for a user who is being deleted, or was since what writes them began (see `deletion`).
     pub(crate) fn require_staying(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
-        if self.is_staying(tx)? { Ok(()) } else { Err(self.being_deleted()) }
-    }
-
-    /// The rejection of rows for this user.
-    pub(crate) fn being_deleted(&self) -> StoreError {
-        StoreError::BeingDeleted { user: self.user.clone() }
+        if self.is_staying(tx)? { Ok(()) } else { Err(StoreError::BeingDeleted { user: self.user.clone() }) }
     }
 
     /// Whether the user is not being deleted, and was not since.

@@ -132,7 +132,7 @@ impl Transcripts<'_> {
     ) -> Result<TranscriptPlace, StoreError> {
         user::check_name("session id", new.session)?;
         if !batch.staying.contain(tx, new.store)? {
-            return Err(new.store.being_deleted());
+            return Err(StoreError::BeingDeleted { user: new.store.user().to_owned() });
         }
         if batch.used.insert((new.store.user(), new.session)) {
             self.store.touch_session(tx, new.session, self.store.now())?;
