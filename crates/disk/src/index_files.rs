@@ -13,7 +13,7 @@ fn all(path: &Path) -> [PathBuf; 3] {
     })
 }
 
-/// Removes an index that is not finished, or what is left of one, if there is any.
+/// Removes an index that is not finished, if there is one.
 ///
 /// # Errors
 /// A file cannot be removed.
