@@ -9,6 +9,7 @@ use crate::explanation::{Explanation, UnitReason};
 use crate::request::{CondenseRequest, KnownText, ReaderView};
 use crate::types::{PLAIN, condenser_for};
 use larder_text::pointer::Pointer;
+use larder_text::terminal::PlainText;
 
 /// Condenses a text to its target; a text that already meets the target is returned unchanged.
 ///
@@ -61,11 +62,21 @@ fn run(
         let units = if explained { reasons::of_whole(&job) } else { Vec::new() };
         return Ok((unchanged(&job), units));
     }
-    let done = match shortened(&job, explained) {
-        Err(CondenseError::PinsExceedTarget { .. }) if !job.markers.is_empty() => {
-            shortened(&job.without_markers(), explained)
+    let done = match plain_text(request) {
+        Some(plain) => {
+            let shorter = CondenseRequest { text: &plain.text, ..*request };
+            let seen: Vec<_> = view.seen.iter().map(|range| plain.in_plain(range)).collect();
+            let job = Job::new(&shorter, known).of_plain(&plain).in_view(ReaderView { seen: &seen, ..view });
+            shortened_or_without_markers(&job, explained).map(|(condensed, mut units)| {
+                for unit in &mut units {
+                    unit.bytes = job.in_original(unit.bytes.start)..job.in_original(unit.bytes.end);
+                }
+                // Codes at the very end stand after the last unit.
+                units.last_mut().into_iter().for_each(|last| last.bytes.end = request.text.len());
+                (condensed, units)
+            })
         }
-        other => other,
+        None => shortened_or_without_markers(&job, explained),
     };
     // What would fit may fail verification: only what was tried is promised.
     if let Err(CondenseError::PinsExceedTarget { needed, target }) = done
@@ -76,6 +87,25 @@ fn run(
         return Err(CondenseError::PinsExceedTarget { needed, target });
     }
     done
+}
+
+/// The text without terminal codes: it is clearer, and rules recognise in it what they know. `None` if it has none, or a pin
+/// consists of them.
+fn plain_text(request: &CondenseRequest<'_>) -> Option<PlainText> {
+    PlainText::of(request.text)
+        .filter(|plain| request.pins.iter().all(|pin| plain.text.contains(pin.as_str())))
+}
+
+fn shortened_or_without_markers(
+    job: &Job<'_>,
+    explained: bool,
+) -> Result<(Condensed, Vec<UnitReason>), CondenseError> {
+    match shortened(job, explained) {
+        Err(CondenseError::PinsExceedTarget { .. }) if !job.markers.is_empty() => {
+            shortened(&job.without_markers(), explained)
+        }
+        other => other,
+    }
 }
 
 /// The draft of the type's condenser if it passes verification, otherwise that of condensing by lines.
@@ -112,8 +142,15 @@ fn with_reasons(
 /// file in a diff. `None` for types without such kinds. Ignores the request's target.
 pub fn essential(request: &CondenseRequest<'_>) -> Option<usize> {
     let known = KnownText::from_request(request);
-    let needed = condenser_for(request.content_type, request.text).essential(&Job::new(request, known))?;
-    Some(needed.min(known.tokens))
+    let essential = |job: &Job<'_>| condenser_for(request.content_type, job.request.text).essential(job);
+    let needed = match plain_text(request) {
+        Some(plain) => {
+            let request = CondenseRequest { text: &plain.text, ..*request };
+            essential(&Job::new(&request, known).of_plain(&plain))
+        }
+        None => essential(&Job::new(request, known)),
+    };
+    Some(needed?.min(known.tokens))
 }
 
 /// The result for an original that meets the target.

@@ -22,7 +22,6 @@ pub use self::condense::{condense, condense_in_view, essential, explain};
 pub use self::condensed::{Author, CondenseError, Condensed, Gap, GapUnit, Probes};
 pub use self::content_type::ContentType;
 pub use self::engine::job::required_pointers;
-pub use self::engine::seen_text::{Repeat, SeenText};
 pub use self::explanation::{Explanation, Reason, UnitOutcome, UnitReason, UnitScore};
 pub use self::request::{CondenseRequest, KnownText, ReaderView};
 pub use self::truncate::truncate;
@@ -33,7 +32,7 @@ pub use larder_text::json::terse as terse_json;
 pub use larder_text::rank;
 
 /// Incremented whenever the same request would produce a different text; part of every cache key of a condensed text.
-pub const CONDENSER_VERSION: u32 = 12;
+pub const CONDENSER_VERSION: u32 = 13;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

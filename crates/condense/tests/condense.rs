@@ -46,10 +46,12 @@ fn check(case: &Case<'_>, counter: &Counter) {
     }
 }
 
-/// Whether the text has a structure whose condenser says things in other words; such condensers have tests of their own.
+/// Whether the text has terminal codes, which are left out, or a structure whose condenser says things in other words; such
+/// condensers have tests of their own.
 fn retold(case: &Case<'_>) -> bool {
-    matches!(case.content_type, ContentType::ToolResult | ContentType::Generic)
-        && !matches!(detect(None, "", false, case.text), ContentType::Prose | ContentType::Generic)
+    case.text.contains('\x1B')
+        || matches!(case.content_type, ContentType::ToolResult | ContentType::Generic)
+            && !matches!(detect(None, "", false, case.text), ContentType::Prose | ContentType::Generic)
 }
 
 /// Texts put together from what condensers look at.
@@ -91,6 +93,9 @@ fn texts() -> impl Strategy<Value = String> {
         "\u{2028}",
         "你好，世界！",
         "{\"a\": [1, 2, 3]}",
+        "\x1B[1;31merror: no such file\x1B[0m\n",
+        "\x1B[2K",
+        "\x1B]8;;https://example.org/\x07here\x1B]8;;\x1B\\ ",
     ]);
     let scraps = prop::collection::vec((scraps, 1..4_usize), 0..120)
         .prop_map(|scraps| scraps.into_iter().map(|(scrap, times)| scrap.repeat(times)).collect());
@@ -253,6 +258,29 @@ fn errors_survive_in_a_long_tool_result() {
         condensed.text
     );
     assert!(condensed.gaps.iter().filter(|gap| gap.unit == GapUnit::Line).count() >= 2);
+}
+
+#[test]
+fn colours_hide_no_failure_and_are_not_shown() {
+    let results = |bad: &str, good: &str, plain: &str| {
+        let result = |n: usize| {
+            let (colour, word) = if n % 97 == 5 { (bad, "FAILED") } else { (good, "ok") };
+            format!("test cases_{}::case_{n} ... {colour}{word}{plain}\n", n / 30)
+        };
+        (0..1_200).map(result).collect::<String>()
+    };
+    let coloured = results("\x1B[31m", "\x1B[32m", "\x1B[0m");
+    for content_type in [ContentType::ToolResult, ContentType::Generic, ContentType::Log] {
+        let condensed = |text: &str| Case::new(content_type, text, 2_000).run(&Counter::o200k()).unwrap();
+        let failures = |text: &str| condensed(text).text.matches("FAILED").count();
+        assert_eq!(failures(&coloured), failures(&results("", "", "")), "{content_type:?}");
+        let condensed = condensed(&coloured);
+        assert_eq!(condensed.text.matches("FAILED").count(), 13, "{}", condensed.text);
+        assert!(!condensed.text.contains('\x1B'), "{}", condensed.text);
+        for gap in &condensed.gaps {
+            assert_eq!(rehydrated(&coloured, &gap.pointer), &coloured[gap.bytes.clone()]);
+        }
+    }
 }
 
 #[test]

@@ -58,10 +58,12 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("query", &["words"]),
             ("rank", &["bm25", "query", "words"]),
             ("sections", &[]),
+            ("seen_text", &["lines"]),
             ("select", &["json", "lines", "pointer"]),
             ("source", &["lines"]),
             ("sse", &["json"]),
             ("table_spans", &["elements", "markup"]),
+            ("terminal", &["pattern"]),
             ("time", &[]),
             (
                 "tokens",

@@ -3,10 +3,10 @@
 use super::*;
 use crate::content_type::ContentType;
 use crate::engine::fill::fill;
-use crate::engine::seen_text::SeenText;
 use crate::request::{CondenseRequest, KnownText, ReaderView};
 use crate::types::plain::Plain;
 use larder_text::pointer::PointerKey;
+use larder_text::seen_text::SeenText;
 use larder_text::tokens::Counter;
 
 const SENTENCES: usize = 60;

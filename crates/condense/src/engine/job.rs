@@ -16,6 +16,7 @@ use crate::request::{CondenseRequest, KnownText, ReaderView};
 use larder_text::hash::ContentHash;
 use larder_text::lines::LineIndex;
 use larder_text::pointer::{Pointer, PointerId, PointerKey};
+use larder_text::terminal::PlainText;
 
 /// Without white space, a word is assumed to end after this many bytes.
 const LONGEST_WORD: usize = 48;
@@ -37,6 +38,8 @@ pub(crate) struct Job<'a> {
     pub(crate) lines: LineIndex,
     /// Maps words of the request's text to positions in the original, if the text is a rewritten form of it.
     pub(crate) source_map: Option<&'a SourceMap>,
+    /// Where the terminal codes were that the request's text lacks.
+    pub(crate) plain: Option<&'a PlainText>,
     /// What the reader sees and knows apart from the condensed text.
     pub(crate) view: ReaderView<'a>,
     tokens_per_byte: f32,
@@ -74,6 +77,7 @@ impl<'a> Job<'a> {
             id: request.key.mint(known.hash),
             lines: LineIndex::of(text),
             source_map: None,
+            plain: None,
             view: ReaderView::default(),
             tokens_per_byte: tokens_per_byte(known.tokens, text),
             required,
@@ -85,6 +89,18 @@ impl<'a> Job<'a> {
     /// The same job for a reader with this view: values seen before are not salient, except errors.
     pub(crate) fn in_view(self, view: ReaderView<'a>) -> Self {
         Self { view, lines: self.lines.after(view.before.1), spans: OnceCell::new(), ..self }
+    }
+
+    /// The same job where the request's text is `plain`, and its original has terminal codes.
+    pub(crate) fn of_plain(self, plain: &'a PlainText) -> Self {
+        let sample = &plain.text[..plain.text.floor_char_boundary(DENSITY_SAMPLE)];
+        let tokens_per_byte = tokens_per_byte(self.request.counter.count(sample), sample);
+        Self { plain: Some(plain), tokens_per_byte, ..self }
+    }
+
+    /// The position in the original of a byte of the request's text.
+    pub(crate) fn in_original(&self, at: usize) -> usize {
+        self.view.before.0 + self.plain.map_or(at, |plain| plain.in_original(at))
     }
 
     /// The same job without the markers of an earlier condensation, which then need not be shown.
@@ -101,7 +117,7 @@ impl<'a> Job<'a> {
 
     /// Creates the job for condensing `request.text`, a rewritten form of the original of `job`.
     pub(crate) fn for_rewritten(
-        job: &Job<'_>,
+        job: &Job<'a>,
         request: &'a CondenseRequest<'a>,
         source_map: &'a SourceMap,
     ) -> Self {
@@ -114,6 +130,7 @@ impl<'a> Job<'a> {
             id: job.id.clone(),
             lines: job.lines.clone(),
             source_map: Some(source_map),
+            plain: job.plain,
             view: ReaderView { seen: &[], ..job.view },
             tokens_per_byte: tokens_per_byte(tokens, sample),
             ..own

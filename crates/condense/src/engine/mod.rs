@@ -13,7 +13,6 @@ pub(crate) mod greedy;
 pub(crate) mod job;
 pub(crate) mod markers;
 pub(crate) mod render;
-pub(crate) mod seen_text;
 mod select;
 pub(crate) mod source_map;
 pub(crate) mod units;

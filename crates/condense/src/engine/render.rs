@@ -72,8 +72,8 @@ pub(crate) struct Renderer<'a> {
     options: Option<&'a ExtractionOptions>,
     source_map: Option<&'a SourceMap>,
     seen: &'a [Range<usize>],
-    /// The bytes of the original before the text.
-    before: usize,
+    /// Which bytes of the original the text is.
+    job: &'a Job<'a>,
 }
 
 impl<'a> Renderer<'a> {
@@ -90,7 +90,7 @@ impl<'a> Renderer<'a> {
             options: None,
             source_map: job.source_map,
             seen,
-            before: job.view.before.0,
+            job,
         }
     }
 
@@ -235,7 +235,7 @@ impl<'a> Renderer<'a> {
         match self.line_range(start, end) {
             Some((first, last)) => format!("{OPEN}{tag} L{first}-{last}{names}{above}]"),
             None => {
-                let (start, end) = (self.before + start, self.before + end);
+                let (start, end) = (self.job.in_original(start), self.job.in_original(end));
                 format!("{OPEN}{tag} B{start}-{end}{names}{above}]")
             }
         }
@@ -288,9 +288,9 @@ impl<'a> Renderer<'a> {
                 bytes,
             },
             None => {
-                let range = (self.before + bytes.start, self.before + bytes.end);
+                let range = (self.job.in_original(bytes.start), self.job.in_original(bytes.end));
                 let pointer = Pointer::bytes(self.id.clone(), range.0..range.1);
-                Gap { unit: GapUnit::Byte, range, count: bytes.len(), pointer, bytes }
+                Gap { unit: GapUnit::Byte, range, count: range.1 - range.0, pointer, bytes }
             }
         }
     }

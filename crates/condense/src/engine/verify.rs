@@ -43,8 +43,8 @@ pub(crate) fn verified(
     if condenser.parses(request.text) && !condenser.parses(&draft.text) {
         return Err(DraftViolation::Unparsable);
     }
-    let before = job.view.before.0;
-    let in_original = |gap: Gap| Gap { bytes: before + gap.bytes.start..before + gap.bytes.end, ..gap };
+    let in_original =
+        |gap: Gap| Gap { bytes: job.in_original(gap.bytes.start)..job.in_original(gap.bytes.end), ..gap };
     Ok(Condensed {
         tokens,
         original_tokens: job.original_tokens,

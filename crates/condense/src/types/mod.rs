@@ -21,6 +21,7 @@ mod table;
 use crate::content_type::ContentType;
 use crate::engine::condenser::Condenser;
 use crate::engine::extractive::Extractive;
+use larder_text::terminal::without_terminal_codes;
 
 pub use self::code::GRAMMARS;
 
@@ -108,6 +109,7 @@ pub(crate) fn condenser_for(content_type: ContentType, text: &str) -> &'static d
 /// The structure revealed by a text's bytes, if any. Texts with one are rewritten when condensed; of all others,
 /// parts are shown.
 pub fn structure_of(text: &str) -> Option<ContentType> {
+    let text = &*without_terminal_codes(text);
     let structure = |content_type| Some((entry(content_type).structure?, content_type));
     let mut structures: Vec<_> = ContentType::ALL.into_iter().filter_map(structure).collect();
     structures.sort_by_key(|(structure, _)| structure.order);

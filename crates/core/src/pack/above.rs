@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::items::LinkedItem;
-use larder_condense::{Repeat, SeenText};
 use larder_text::message::Role;
+use larder_text::seen_text::{Repeat, SeenText};
 
 /// The fewest lines that a reference replaces.
 const FEWEST_LINES: usize = 3;

@@ -9,6 +9,7 @@ use larder_text::file_calls::file_read;
 use larder_text::lines::lines;
 use larder_text::pointer::PointerKey;
 use larder_text::source::is_code;
+use larder_text::terminal::without_terminal_codes;
 
 /// How many times the cap source code, errors and texts with pointers may have.
 const ROOMY: usize = 4;
@@ -20,7 +21,7 @@ const LONGEST_NOTE: usize = 200;
 
 /// The most tokens of a result when it enters, given the cap for ordinary ones.
 pub(super) fn entry_cap(entry: &LinkedItem<'_>, cap: usize, key: &PointerKey) -> usize {
-    let text = entry.item.text;
+    let text = &*without_terminal_codes(entry.item.text);
     let is_read = || file_of(entry).is_some() && !is_data(text);
     let factor = if is_cut(text) || is_read() {
         WHOLE

@@ -7,9 +7,12 @@ use regex::Regex;
 
 use super::{ErrorSense, SalientSpan, SpanKind};
 use larder_text::pattern::pattern;
+use larder_text::terminal::without_terminal_codes;
 
 /// Maximum bytes of an error line that are recognised and kept.
 const LONGEST_ERROR: usize = 240;
+/// Bytes at the beginning of a coloured text that say whether it reports a failure.
+const LONGEST_HEAD: usize = 1_024;
 
 static STRICT: LazyLock<Regex> = LazyLock::new(|| {
     pattern(concat!(
@@ -40,7 +43,9 @@ static BEGINS: LazyLock<Regex> = LazyLock::new(|| {
 /// Whether the first word of `text`, or its first name if it is JSON, reports a failure. Some wire formats have no
 /// other way to indicate it.
 pub fn reports_failure(text: &str) -> bool {
-    BEGINS.is_match(text)
+    let begin = text.len() - text.trim_start().len();
+    let head = &text[begin..text.floor_char_boundary(begin + LONGEST_HEAD)];
+    if head.contains('\x1B') { BEGINS.is_match(&without_terminal_codes(head)) } else { BEGINS.is_match(text) }
 }
 
 /// The lines of `text` that report an error, trimmed.

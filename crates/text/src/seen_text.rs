@@ -5,8 +5,9 @@
 use std::ops::Range;
 
 use hashbrown::HashMap;
-use larder_text::lines::spans;
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::lines::spans;
 
 /// A shorter repeated range, in bytes, is shown again: its marker would save next to nothing.
 const SHORTEST_REPEAT: usize = 96;
