@@ -89,7 +89,7 @@ impl CommandContext {
     pub fn documents_to_read(&self) -> Result<Documents, CliError> {
         let store = self.store_to_read()?;
         match self.instead_of_home()? {
-            Some(folder) if self.has_no_home() => {
+            Some(folder) if self.has_no_home() || self.has_no_documents() => {
                 Ok(Documents::open(&store, &DocumentPlace::Folder(folder.join("documents")))?)
             }
             // What a crash interrupted there is left as it is.
@@ -102,6 +102,11 @@ impl CommandContext {
                 documents => Ok(documents?),
             },
         }
+    }
+
+    /// Whether no document was ever stored: a gateway alone stores none.
+    fn has_no_documents(&self) -> bool {
+        matches!(self.config.document_place(), DocumentPlace::Folder(folder) if !folder.exists())
     }
 
     fn has_no_home(&self) -> bool {

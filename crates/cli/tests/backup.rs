@@ -149,5 +149,19 @@ fn a_home_that_cannot_be_written_is_read() {
             "{args:?}: {ran:?}"
         );
     }
+    // A gateway alone stores no documents.
+    system("chmod", &["-R", "u+w"]);
+    std::fs::remove_dir_all(shop.path().join("home/documents")).unwrap();
+    system("chmod", &["-R", "a-w"]);
+    let files = outside.path().join("others");
+    for args in [
+        &["gc", "--dry-run"][..],
+        &["trends"],
+        &["turn", "list"],
+        &["export", "local", "--to", files.to_str().unwrap()],
+    ] {
+        let ran = run(args);
+        assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
+    }
     system("chmod", &["-R", "u+w"]);
 }
