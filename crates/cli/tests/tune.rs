@@ -108,6 +108,25 @@ fn a_conversation_that_would_take_hours_is_skipped_and_named() {
 }
 
 #[test]
+fn a_conversation_with_a_damaged_message_is_skipped_and_named() {
+    // Large enough for a file of its own.
+    let mut large = run(0, TURNS, None);
+    large["messages"][2]["content"] = json!((0..10).map(|at| listing(at, at)).collect::<String>());
+    let shop = recorded([large], "");
+    let folder = shop.path().join("home/blobs/u-local");
+    for file in
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file())
+    {
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes.iter_mut().skip(256).for_each(|byte| *byte ^= 0x5A);
+        std::fs::write(&file, bytes).unwrap();
+    }
+    let tuned = shop.json(&["policy", "tune"]);
+    let skipped = json!([{"runs": 1, "why": "a stored message is damaged or missing: see `larder verify`"}]);
+    assert_eq!((&tuned["runs"], &tuned["skipped"]), (&json!(0), &skipped), "{tuned}");
+}
+
+#[test]
 fn what_a_gateway_without_settings_recorded_is_replayed_and_decided_by_the_catalogue() {
     let mut asked = run(0, TURNS, None);
     asked["model"] = json!("gpt-4o-mini");

@@ -83,7 +83,13 @@ pub(super) fn read(
                 skip(format!("longer than {MOST_MESSAGES} messages"));
                 continue;
             }
-            let messages = messages(user, &history)?;
+            let messages = match messages(user, &history) {
+                Err(StoreError::CorruptBlob { .. } | StoreError::MissingBlob { .. }) => {
+                    skip("a stored message is damaged or missing: see `larder verify`".to_owned());
+                    continue;
+                }
+                messages => messages?,
+            };
             match RecordedRun::new(dialect, messages.iter().map(String::as_str)) {
                 Ok(run) => runs.push(ReplayableRun {
                     run,
