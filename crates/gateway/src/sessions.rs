@@ -19,14 +19,7 @@ const DIGITS: usize = 20;
 /// # Errors
 /// If the header contains characters that are not allowed in a name.
 pub fn identify(request: &Request<'_>, headers: &HeaderMap) -> Result<String, RequestError> {
-    if let Some(name) = named(headers, HEADER) {
-        // The store accepts no such names, and would reject it after the work is done.
-        if name.chars().any(char::is_control) {
-            return Err(RequestError::invalid(format!(
-                "{HEADER}: the name of a conversation holds no control characters, such as tabs; send printable \
-                 characters and spaces, of which the first {MAX_NAME_BYTES} bytes count"
-            )));
-        }
+    if let Some(name) = named(headers, HEADER)? {
         return Ok(cut_name(name));
     }
     let first = |role: Role| request.items.iter().find(|item| item.role() == role);
@@ -43,7 +36,19 @@ pub fn identify(request: &Request<'_>, headers: &HeaderMap) -> Result<String, Re
     Ok(format!("s-{name}"))
 }
 
-/// The text of a header, unless it is empty.
-pub fn named<'h>(headers: &'h HeaderMap, header: &str) -> Option<&'h str> {
-    headers.get(header).and_then(|name| name.to_str().ok()).map(str::trim).filter(|name| !name.is_empty())
+/// The name in a header, unless it is empty.
+///
+/// # Errors
+/// If it contains characters that are not allowed in a name.
+pub fn named<'h>(headers: &'h HeaderMap, header: &str) -> Result<Option<&'h str>, RequestError> {
+    let Some(name) = headers.get(header) else { return Ok(None) };
+    // The store accepts no control characters, and would reject them after the work is done. What is not ASCII has no one
+    // meaning in a header: to take the name for absent would mix conversations.
+    match name.to_str().ok().filter(|name| !name.chars().any(char::is_control)) {
+        Some(name) => Ok(Some(name.trim()).filter(|name| !name.is_empty())),
+        None => Err(RequestError::invalid(format!(
+            "{header}: a name holds no control characters, such as tabs, and nothing but ASCII; send printable characters \
+             and spaces, of which the first {MAX_NAME_BYTES} bytes count"
+        ))),
+    }
 }

@@ -90,13 +90,14 @@ pub fn job(
     };
     let named = |header: &str, field: &str| {
         let in_body = || request.metadata(field).map(|name| name.trim().to_owned());
-        sessions::named(headers, header).map(str::to_owned).or_else(in_body).filter(|name| !name.is_empty())
+        let in_header = sessions::named(headers, header)?.map(str::to_owned);
+        Ok::<_, RequestError>(in_header.or_else(in_body).filter(|name| !name.is_empty()))
     };
     Ok(ConversationRequest {
         kind: kind.to_owned(),
-        id: named(sessions::HEADER, "conversation"),
-        participant: named(PARTICIPANT, "participant"),
-        key: sessions::named(headers, KEY).map(str::to_owned),
+        id: named(sessions::HEADER, "conversation")?,
+        participant: named(PARTICIPANT, "participant")?,
+        key: sessions::named(headers, KEY)?.map(str::to_owned),
         before,
         text: last.text,
         max_output,
