@@ -119,7 +119,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// A folder is not a backup.
-    #[error("{}: not a backup: it has no backup.json; name a folder that `larder backup` has written", path.display())]
+    #[error("{}: not a backup: it has no backup.json that can be read; name a folder that `larder backup` has written", path.display())]
     NotABackup {
         /// The folder.
         path: PathBuf,

@@ -71,6 +71,9 @@ async fn ask(server: &PlainClient, gateway: &str) -> Result<LiveUpdate, CliError
         200 => serde_json::from_slice(&body).map_err(|error| {
             CliError::Fixable(format!("{gateway} answered, but not like a gateway of this version: {error}"))
         }),
+        401 | 403 if std::env::var_os("LARDER_KEY").is_some() => Err(CliError::Fixable(format!(
+            "{gateway} refuses the key in $LARDER_KEY; set one that `larder keys list` shows as valid"
+        ))),
         401 | 403 => Err(CliError::Fixable(format!(
             "{gateway} requires a key; set $LARDER_KEY (`larder keys create` creates one)"
         ))),

@@ -117,6 +117,7 @@ impl Rules<'_> {
         record.summary.model = larder_proxy::record::cut_name(&model);
         record.summary.stream = request.stream;
         record.summary.answered_by = Some(route.model.clone());
+        record.summary.model_is_known = route.is_known;
         record.summary.revision = Some(revised.number);
         record.summary.unknown_window = route.policy.is_unlimited();
         let counter = &route.counter;
