@@ -106,7 +106,9 @@ impl CommandContext {
 
     /// Whether no document was ever stored: a gateway alone stores none.
     fn has_no_documents(&self) -> bool {
-        matches!(self.config.document_place(), DocumentPlace::Folder(folder) if !folder.exists())
+        let usual = self.config.home().join("documents");
+        matches!(self.config.document_place(), DocumentPlace::Folder(folder) if folder == usual)
+            && usual.try_exists().is_ok_and(|exists| !exists)
     }
 
     fn has_no_home(&self) -> bool {

@@ -89,11 +89,15 @@ fn run(
     done
 }
 
-/// The text without terminal codes: it is clearer, and rules recognise in it what they know. `None` if it has none, or a pin
-/// consists of them.
+/// The text without terminal codes: it is clearer, and rules recognise in it what they know. `None` if it has none, nothing
+/// else, or if a pin or one of Larder's pointers would not be the same.
 fn plain_text(request: &CondenseRequest<'_>) -> Option<PlainText> {
-    PlainText::of(request.text)
-        .filter(|plain| request.pins.iter().all(|pin| plain.text.contains(pin.as_str())))
+    let plain = PlainText::of(request.text)?;
+    let pointers = |text| request.key.find_in(text).into_iter().map(|(_, pointer)| pointer);
+    let holds = !plain.text.trim().is_empty()
+        && request.pins.iter().all(|pin| plain.text.contains(pin.as_str()))
+        && pointers(request.text).eq(pointers(&plain.text));
+    holds.then_some(plain)
 }
 
 fn shortened_or_without_markers(

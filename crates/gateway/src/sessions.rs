@@ -1,7 +1,7 @@
 //! Which conversation a request belongs to: by header, or by the beginning of its history. Knows no store.
 
 use axum::http::HeaderMap;
-use larder_proxy::record::{MAX_NAME_BYTES, cut_name};
+use larder_proxy::record::cut_name;
 use larder_proxy::wire::Request;
 use larder_text::hash::ContentHash;
 use larder_text::message::Role;
@@ -48,7 +48,7 @@ pub fn named<'h>(headers: &'h HeaderMap, header: &str) -> Result<Option<&'h str>
         Some(name) => Ok(Some(name.trim()).filter(|name| !name.is_empty())),
         None => Err(RequestError::invalid(format!(
             "{header}: a name holds no control characters, such as tabs, and nothing but ASCII; send printable characters \
-             and spaces, of which the first {MAX_NAME_BYTES} bytes count"
+             and spaces"
         ))),
     }
 }

@@ -59,7 +59,7 @@ const MAY_IMPORT: [(&str, Imports); 3] = [
             ("rank", &["bm25", "query", "words"]),
             ("sections", &[]),
             ("seen_text", &["lines"]),
-            ("select", &["json", "lines", "pointer"]),
+            ("select", &["json", "lines", "pointer", "terminal"]),
             ("source", &["lines"]),
             ("sse", &["json"]),
             ("table_spans", &["elements", "markup"]),

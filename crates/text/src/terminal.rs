@@ -1,4 +1,5 @@
-//! Text as a terminal shows it: without the codes for colours, for the cursor and for links that programs write into it.
+//! Text as a terminal shows it: without the codes for colours and for the cursor that programs write into it. Links stay:
+//! their addresses are shown nowhere else.
 //!
 //! Knows codes and positions; does not know what a text is.
 
@@ -13,9 +14,9 @@ use crate::pattern::pattern;
 /// The byte that begins every code.
 const ESCAPE: u8 = 0x1B;
 
-/// Control sequences and operating system commands of ECMA-48, on one line.
+/// Control sequences and short escapes of ECMA-48 and ECMA-35, such as those of `tput sgr0`.
 static CODE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\x1B(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1B\n]*(?:\x07|\x1B\\))"));
+    LazyLock::new(|| pattern(r"\x1B(?:\[[0-?]*[ -/]*[@-~]|[()*+][0-9A-Z]|[78=>DEHMNOZc])"));
 
 /// A text without terminal codes, and where they were.
 #[derive(Debug)]
@@ -52,9 +53,10 @@ impl PlainText {
         Some(plain)
     }
 
-    /// The position in the original of `at`, before the codes that stand there.
+    /// The position in the original of `at`, before the codes that stand there. Those at the end belong to the last line.
     pub fn in_original(&self, at: usize) -> usize {
-        let codes = self.codes.partition_point(|code| code.at < at);
+        let is_end = at == self.text.len() && !self.text.ends_with('\n');
+        let codes = self.codes.partition_point(|code| code.at < at || is_end);
         at + self.bytes_of(codes)
     }
 
@@ -74,7 +76,7 @@ impl PlainText {
     }
 }
 
-/// `text` as a terminal shows it, without codes for colours, the cursor and links.
+/// `text` as a terminal shows it, without codes for colours and the cursor.
 pub fn without_terminal_codes(text: &str) -> Cow<'_, str> {
     PlainText::of(text).map_or(Cow::Borrowed(text), |plain| Cow::Owned(plain.text))
 }
@@ -86,14 +88,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_for_colours_the_cursor_and_links_are_left_out() {
+    fn codes_for_colours_and_the_cursor_are_left_out() {
         for (text, plain) in [
             ("\x1B[1;31mFAILED\x1B[0m x", "FAILED x"),
             ("\x1B[2K\x1B[1Gdone", "done"),
-            ("\x1B]8;;https://example.org\x07here\x1B]8;;\x1B\\.", "here."),
+            ("\x1B(B\x1B[mok\x1B7", "ok"),
+            (
+                "\x1B]8;;https://example.org\x07here\x1B]8;;\x07.",
+                "\x1B]8;;https://example.org\x07here\x1B]8;;\x07.",
+            ),
             ("a[31m b", "a[31m b"),
             ("\x1B[31", "\x1B[31"),
-            ("\x1B]0;title\nnext\x07", "\x1B]0;title\nnext\x07"),
         ] {
             assert_eq!(without_terminal_codes(text), plain);
         }
@@ -105,15 +110,15 @@ mod tests {
             let piece = |(code, text): &(bool, String)| if *code { format!("\x1B[3{}m{text}", text.len()) } else { text.clone() };
             let text: String = pieces.iter().map(piece).collect();
             let Some(plain) = PlainText::of(&text) else { return Ok(()) };
-            prop_assert_eq!(plain.in_original(0), 0);
+            prop_assert_eq!((plain.in_original(0) == 0 || plain.text.is_empty(), plain.in_original(plain.text.len())), (true, text.len()));
             for (at, c) in plain.text.char_indices() {
                 let end = plain.in_original(at + c.len_utf8());
-                prop_assert!(text[..end].ends_with(c));
+                prop_assert!(text[..end].ends_with(c) || end == text.len());
                 prop_assert_eq!(plain.in_plain(&(plain.in_original(at)..end)), at..at + c.len_utf8());
             }
             for at in 0..=text.len() {
                 let range = plain.in_plain(&(at..text.len()));
-                prop_assert!(range.start <= range.end && plain.in_original(range.start) <= at);
+                prop_assert!(range.start <= range.end && range.end == plain.text.len());
             }
         }
     }

@@ -7,6 +7,7 @@ mod json;
 use std::ops::Range;
 
 use crate::pointer::Fragment;
+use crate::terminal::without_terminal_codes;
 pub use cut::Cutter;
 use cut::cut;
 use regex::bytes::{Regex, RegexBuilder};
@@ -225,7 +226,11 @@ fn grep(content: &[u8], regex: &Regex) -> Vec<u8> {
 
 /// Whether a line matches.
 fn matches(line: &[u8], regex: &Regex) -> bool {
-    regex.is_match(without_break(line))
+    let line = without_break(line);
+    // The reader of a condensed text knows its lines without codes.
+    let plain = || std::str::from_utf8(line).map(without_terminal_codes);
+    regex.is_match(line)
+        || line.contains(&0x1B) && plain().is_ok_and(|plain| regex.is_match(plain.as_bytes()))
 }
 
 /// The line without its break, which patterns are not matched against.
