@@ -6,22 +6,34 @@ use crate::lines::lines;
 
 /// A text is source code if at least this share of its lines reads like it, in percent.
 const CODE_SHARE: usize = 50;
-/// The bytes of a text of which every line is read to find out whether it is source code; of one with n times as many, every
-/// n-th line.
+/// The bytes of a text that are read to find out whether it is source code. Of a longer one they are so many stretches, spread
+/// evenly.
 const SAMPLE: usize = 1 << 16;
+const STRETCHES: usize = 16;
 /// A text has line numbers if at least this share of its lines begins with one, in percent.
 const NUMBERED_SHARE: usize = 75;
 
 /// Whether most lines read like source code, whatever the language and with or without line numbers.
 pub fn is_code(text: &str) -> bool {
-    // Of a long text a sample of the lines says as much.
-    let step = 1 + text.len() / SAMPLE;
     let (mut code, mut all) = (0_usize, 0_usize);
-    for line in lines(text).step_by(step).map(without_number).filter(|line| !line.is_empty()) {
+    for line in sample(text).flat_map(lines).map(without_number).filter(|line| !line.is_empty()) {
         all += 1;
         code += usize::from(is_code_line(line));
     }
     code * 100 >= all * CODE_SHARE && all > 0
+}
+
+/// The stretches of a text that are read, in whole lines.
+fn sample(text: &str) -> impl Iterator<Item = &str> {
+    let (stretches, bytes) =
+        if text.len() > SAMPLE { (STRETCHES, SAMPLE / STRETCHES) } else { (1, text.len()) };
+    let line_end =
+        |at: usize| memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |end| at + end + 1);
+    (0..stretches).map(move |at| {
+        let from = text.len() / stretches * at;
+        let start = if at == 0 { 0 } else { line_end(from) };
+        &text[start..line_end((start + bytes).min(text.len())).max(start)]
+    })
 }
 
 fn is_code_line(line: &str) -> bool {

@@ -108,7 +108,7 @@ impl ChatTranscript {
         if objects.len() >= MIN_OBJECTS {
             return Self { messages: objects, writing: Writing::Json };
         }
-        Self { messages: lines(text, &ANYONE), writing: Writing::Lines }
+        Self { messages: lines(text, &ANYONE, text.len()), writing: Writing::Lines }
     }
 
     /// The first message of the user, or of any speaker except the system.
@@ -130,7 +130,8 @@ pub(super) fn is_transcript(text: &str) -> bool {
         let known = messages.iter().all(|message| message.role != Speaker::Other);
         return known && messages.len() >= MIN_OBJECTS && bytes * 100 >= text.len() * SHARE;
     }
-    let messages = lines(text, &KNOWN);
+    let before = text.len() - text.len() / 100 * SHARE;
+    let messages = lines(text, &KNOWN, before);
     let alternating = messages.windows(2).filter(|pair| pair[0].role != pair[1].role).count() + 1;
     let covered = messages.first().map_or(0, |first| text.len() - first.range.start);
     let both =
@@ -155,13 +156,16 @@ static ANYONE: LazyLock<Regex> = LazyLock::new(|| {
     label_pattern(&format!("(?i:{SPEAKERS})|{word}(?: {word}){{0,2}}"))
 });
 
-/// Messages that start with a label, outside fenced blocks.
-fn lines(text: &str, speakers: &Regex) -> Vec<ChatMessage> {
+/// Messages that start with a label, outside fenced blocks; none if the first does not start in as many bytes as `within`.
+fn lines(text: &str, speakers: &Regex, within: usize) -> Vec<ChatMessage> {
     let mut found: Vec<(&str, Range<usize>)> = Vec::new();
     let mut times: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();
     let mut fenced = false;
     for span in spans(text) {
         let (start, line) = (span.start, &text[span]);
+        if found.is_empty() && start > within {
+            break;
+        }
         if line.trim_start().starts_with("```") {
             fenced = !fenced;
         }

@@ -358,13 +358,16 @@ struct NamedCells<'t> {
 impl<'t> Members<'t> {
     /// Large numbers of objects are processed in two halves in parallel.
     fn of(tree: &Document<'t>, objects: &Cells, rare: usize, workers: &Workers) -> Self {
-        if objects.len() < MANY {
-            return Self::part(tree, &objects.0, rare);
-        }
-        let [first, second] = objects.halves();
-        let further = || Self::part(tree, second, rare);
-        let (further, here) = workers.join_if_worth(true, further, || Self::part(tree, first, rare));
-        here.join(tree, further)
+        let mut members = if objects.len() < MANY {
+            Self::part(tree, &objects.0, rare)
+        } else {
+            let [first, second] = objects.halves();
+            let further = || Self::part(tree, second, rare);
+            let (further, here) = workers.join_if_worth(true, further, || Self::part(tree, first, rare));
+            here.join(tree, further)
+        };
+        members.by_name.iter_mut().for_each(|member| member.facts.settle());
+        members
     }
 
     fn part(tree: &Document<'t>, objects: &[(u32, u32)], rare: usize) -> Self {
@@ -397,7 +400,6 @@ impl<'t> Members<'t> {
                 }
             }
         }
-        by_name.iter_mut().for_each(|member| member.facts.settle());
         Self { by_name, objects: objects.len(), exact }
     }
 

@@ -40,7 +40,7 @@ impl Sort {
 }
 
 /// Statistics collected as values are met, because a second pass per column would reread the text. Call
-/// [`settle`](Facts::settle) after the last one.
+/// [`settle`](Self::settle) after the last one.
 pub(super) struct ColumnFacts {
     /// The distinct values, while there are few.
     few: Vec<FewValue>,
@@ -127,18 +127,15 @@ impl ColumnFacts {
         } else {
             further.many.iter().for_each(|&hash| self.note(hash, &[]));
         }
-        self.settle();
     }
 
     /// Determines whether one of many values occurs twice. Looking up each value as it comes would access memory at
     /// random for every value.
     pub(super) fn settle(&mut self) {
-        if !self.again {
-            // Halves sorted earlier only need merging.
-            self.many.sort();
-            let all = self.many.len();
+        if !self.again && has_repeat(&self.many) {
+            self.again = true;
+            self.many.sort_unstable();
             self.many.dedup();
-            self.again = self.many.len() < all;
         }
     }
 
@@ -179,6 +176,21 @@ impl ColumnFacts {
             self.many.push(hash);
         }
     }
+}
+
+/// Whether one of these hashes occurs twice.
+fn has_repeat(hashes: &[u64]) -> bool {
+    const EMPTY: u64 = 0;
+    let size = (2 * hashes.len()).next_power_of_two().max(2);
+    let mut table = vec![EMPTY; size];
+    hashes.iter().any(|&hash| {
+        let hash = hash.max(EMPTY + 1);
+        let mut at = (hash >> (u64::BITS - size.ilog2())) as usize;
+        while table[at] != EMPTY && table[at] != hash {
+            at = (at + 1) % size;
+        }
+        std::mem::replace(&mut table[at], hash) == hash
+    })
 }
 
 /// The maximum number of rows, out of so many, with a rare value.
@@ -295,17 +307,14 @@ mod tests {
     #[test]
     fn halves_say_together_what_the_whole_says() {
         let tree = Document::parse_lenient("[]").unwrap();
-        let settled = |rows| {
-            let mut facts = seen(rows);
-            facts.settle();
-            facts
-        };
         for (middle, end) in [(1, 3), (3, 900), (900, 903), (2_000, 5_000)] {
-            let mut halves = settled(0..middle);
-            halves.join(&tree, settled(middle..end));
+            let mut halves = seen(0..middle);
+            halves.join(&tree, seen(middle..end));
+            halves.settle();
             assert_eq!((halves.distinct(), halves.again), (end, false));
-            let mut halves = settled(0..middle);
-            halves.join(&tree, settled(middle - 1..end));
+            let mut halves = seen(0..middle);
+            halves.join(&tree, seen(middle - 1..end));
+            halves.settle();
             assert!(halves.again && halves.distinct() <= end, "{middle} of {end}");
         }
     }

@@ -30,6 +30,10 @@ const FEW: usize = 4_096;
 const RARE: usize = 50;
 /// The maximum bytes per token, averaged over a column, of any vocabulary.
 const MAX_BYTES_PER_TOKEN: usize = 16;
+/// The bytes per token of a column at which its tokens are counted for the first time: many have no more.
+const FEW_BYTES_PER_TOKEN: usize = 2;
+/// The maximum tokens that the beginning of a text may have more than the same bytes have within the whole.
+const TOKENS_OF_END: usize = 16;
 
 pub(crate) struct JsonView<'a> {
     pub(super) job: &'a Job<'a>,
@@ -104,11 +108,17 @@ impl<'a> JsonView<'a> {
             return None;
         }
         let mut text = String::with_capacity(column.bytes.min(most) + rows);
+        // Of a column with too many tokens not all has to be written.
+        let mut next_count = limit.saturating_mul(FEW_BYTES_PER_TOKEN);
         for row in 0..rows {
             text.push('|');
             grid.write_cell(self.tree, shown, row, &mut text);
             if text.len() > most {
                 return None;
+            }
+            if text.len() > next_count {
+                self.count_up_to(&text, limit.saturating_add(TOKENS_OF_END))?;
+                next_count *= 2;
             }
         }
         self.count_up_to(&text, limit)
