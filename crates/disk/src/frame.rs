@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use larder_text::hash::ContentHash;
+use zstd::stream::raw::{Encoder, InBuffer, Operation, OutBuffer};
 
 use crate::StoreError;
 
@@ -12,11 +13,35 @@ pub const COMPRESSION_LEVEL: i32 = 3;
 /// Contents of at least this size are compressed at the fastest level, since a caller waits for them.
 const LARGE: usize = 1 << 18;
 const FASTEST: i32 = 1;
+/// Bytes that are packed at a time.
+const PIECE: usize = 1 << 17;
 
 /// The frame of one content.
 pub fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
-    let level = if content.len() < LARGE { COMPRESSION_LEVEL } else { FASTEST };
-    zstd::bulk::compress(content, level)
+    zstd::bulk::compress(content, level(content))
+}
+
+fn level(content: &[u8]) -> i32 {
+    if content.len() < LARGE { COMPRESSION_LEVEL } else { FASTEST }
+}
+
+/// As [`compress`], with a call of `between` after each piece.
+fn compress_in_pieces(content: &[u8], between: impl Fn()) -> io::Result<Vec<u8>> {
+    let mut encoder = Encoder::new(level(content))?;
+    encoder.set_pledged_src_size(Some(content.len() as u64))?;
+    let mut frame = Vec::with_capacity(zstd::zstd_safe::compress_bound(content.len()));
+    let mut output = OutBuffer::around(&mut frame);
+    for piece in content.chunks(PIECE) {
+        let mut input = InBuffer::around(piece);
+        while input.pos() < piece.len() {
+            encoder.run(&mut input, &mut output)?;
+        }
+        between();
+    }
+    match encoder.finish(&mut output, true)? {
+        0 => Ok(frame),
+        left => Err(io::Error::other(format!("zstd has no room for {left} bytes"))),
+    }
 }
 
 /// A content that is packed ahead of the call that stores it.
@@ -28,13 +53,14 @@ pub struct PackedContent {
 }
 
 impl PackedContent {
-    /// Packs a content.
+    /// Packs a content that has this hash. Calls `between` every now and then, for what is more urgent.
     ///
     /// # Errors
     /// If zstd fails, such as for lack of memory.
-    pub fn new(content: &[u8]) -> Result<Self, StoreError> {
-        let frame = compress(content).map_err(StoreError::io(Path::new("zstd"), "compressing a content"))?;
-        Ok(Self { hash: ContentHash::new(content), bytes: content.len(), frame })
+    pub fn new(content: &[u8], hash: ContentHash, between: impl Fn()) -> Result<Self, StoreError> {
+        let frame = compress_in_pieces(content, between);
+        let frame = frame.map_err(StoreError::io(Path::new("zstd"), "compressing a content"))?;
+        Ok(Self { hash, bytes: content.len(), frame })
     }
 }
 

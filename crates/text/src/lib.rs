@@ -35,6 +35,7 @@ pub mod pattern;
 pub mod picture;
 pub mod pointer;
 pub mod price;
+mod processor;
 pub mod provider;
 pub mod query;
 pub mod rank;

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::processor::Processor;
+
 /// Worker threads, as many as there are processors; started on first use and kept until dropped, because starting a
 /// thread takes longer than much of the work.
 #[derive(Debug, Default)]
@@ -27,8 +29,12 @@ impl Workers {
     ) -> (A, B) {
         let Some(reserved) = self.reserve(usize::from(worth)) else { return (aside(), here()) };
         let mut result = None;
+        let caller = Processor::current();
         let here = reserved.pool.in_place_scope(|scope| {
-            scope.spawn(|_| result = Some(aside()));
+            scope.spawn(|_| {
+                let _away = caller.leave();
+                result = Some(aside());
+            });
             here()
         });
         let Some(aside) = result else { unreachable!("a scope ends after everything spawned in it") };
@@ -45,9 +51,15 @@ impl Workers {
         };
         // The caller's thread has its share, too.
         let others = self.threads().saturating_sub(1);
+        let caller = Processor::current();
         match self.reserve(others.min(items.len().saturating_sub(1))) {
             Some(reserved) => reserved.pool.in_place_scope(|scope| {
-                (0..reserved.count).for_each(|_| scope.spawn(|_| share()));
+                (0..reserved.count).for_each(|_| {
+                    scope.spawn(|_| {
+                        let _away = caller.leave();
+                        share();
+                    });
+                });
                 share();
             }),
             None => share(),
@@ -70,6 +82,12 @@ impl Workers {
         let before = self.busy.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
         Some(ReservedWorkers { pool, count: free(before), busy: &self.busy })
     }
+}
+
+/// Runs a task that waits for a worker, if there is one and the caller is a worker. For the middle of long tasks whose result
+/// nobody needs soon.
+pub fn give_way() {
+    rayon::yield_now();
 }
 
 /// Workers reserved for one caller.

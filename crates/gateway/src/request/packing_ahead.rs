@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use larder_proxy::window::UnstoredOriginal;
 use larder_store::{NewBytes, NewPointer, PackedContent, StoreError, UserStore};
 use larder_text::hash::ContentHash;
+use larder_text::parallel::give_way;
 
 /// Contents that are packed, by their hashes.
 #[derive(Default)]
@@ -18,7 +19,7 @@ impl PackedAhead {
         if self.lock().contains_key(&hash) {
             return;
         }
-        let packed = PackedContent::new(text.as_bytes());
+        let packed = PackedContent::new(text.as_bytes(), hash, give_way);
         self.lock().insert(hash, packed);
     }
 
