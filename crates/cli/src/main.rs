@@ -25,9 +25,9 @@ use clap::{CommandFactory, Parser};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How long an idle blocking thread waits for more work. The server checks its files every second, which wakes idle
-/// threads in turn and would keep all of them alive.
-const IDLE_THREAD: Duration = Duration::from_secs(2);
+/// How long an idle blocking thread waits for more work: less than until the process counts as idle, because the memory that
+/// a thread keeps for itself is free only after its end.
+const IDLE_THREAD: Duration = Duration::from_millis(200);
 
 /// The same error as if no variable of the environment were set: clap takes an option that is set by a variable for one that
 /// was typed, and lists it in the usage of an error like a required one.

@@ -1,26 +1,59 @@
 //! How much memory and how many threads a long-running process uses. Knows the allocator and the system, no command.
 
 use std::num::NonZero;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 use libmimalloc_sys::{mi_option_set, mi_option_t};
 
-/// `mi_option_purge_delay` of mimalloc 3: milliseconds after which free memory is returned to the system.
+/// `mi_option_purge_delay` of mimalloc 3: milliseconds after which a thread that allocates or frees returns free memory to the
+/// system.
 const PURGE_DELAY: mi_option_t = 15;
-/// Long enough for the next request of a conversation to reuse the memory of the one before: a new page costs more than
-/// filling it.
-const PURGE_AFTER_MS: std::ffi::c_long = 500;
+/// To return 10 MB takes some 2 ms, for which a request would wait, and a new page costs more than filling it. So memory is
+/// returned while the process is idle, and only after this time while it is not.
+const PURGE_AFTER_MS: std::ffi::c_long = 5_000;
+/// How often the process is seen to be idle, and the time of processors that it then has used at most since the last time.
+#[cfg(target_os = "linux")]
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+#[cfg(target_os = "linux")]
+const IDLE_TIME: Duration = Duration::from_micros(2_500);
 
 /// Returns free memory to the system soon, and allocates by pages: with huge pages, a few small objects keep 2 MiB
 /// each.
 #[allow(unsafe_code, reason = "the allocator's options are set through its C interface")]
 pub fn keep_small() {
     #[cfg(target_os = "linux")]
-    if let Err(error) = nix::sys::prctl::set_thp_disable(true) {
-        tracing::debug!(%error, "huge pages stay allowed");
+    {
+        if let Err(error) = nix::sys::prctl::set_thp_disable(true) {
+            tracing::debug!(%error, "huge pages stay allowed");
+        }
+        let thread = std::thread::Builder::new().name("memory".to_owned()).spawn(return_when_idle);
+        if let Err(error) = thread {
+            tracing::warn!(%error, "free memory is returned later");
+        }
     }
     // SAFETY: stores a number that the allocator reads whenever it frees; the option exists in the version that
     // Cargo.lock pins.
     unsafe { mi_option_set(PURGE_DELAY, PURGE_AFTER_MS) };
+}
+
+/// Returns free memory to the system each time the process has become idle: twice, because threads that end keep theirs until
+/// then.
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "the allocator returns memory through its C interface")]
+fn return_when_idle() {
+    let (mut before, mut idle_looks) = (Duration::ZERO, 0_u32);
+    loop {
+        std::thread::sleep(LOOK_EVERY);
+        let Ok(used) = nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID.now().map(Duration::from) else { return };
+        let is_busy = used.saturating_sub(before) > IDLE_TIME;
+        idle_looks = if is_busy { 0 } else { idle_looks.saturating_add(1) };
+        if matches!(idle_looks, 1 | 2) {
+            // SAFETY: any thread may call it at any time.
+            unsafe { libmimalloc_sys::mi_collect(true) };
+        }
+        before = used;
+    }
 }
 
 /// Threads for socket IO: half of the processors, since the other half condenses and writes. Where these threads are as many
