@@ -339,8 +339,12 @@ const DETACHES: [&str; 5] =
     ["tokio::spawn(", "task::spawn(", "thread::spawn(", "thread::Builder", "blocking::spawn("];
 /// What may be left running, and why: the first two read the keyboard ahead, so nothing is lost with them; the last one
 /// is how the servers run work that blocks, and none of the crates below calls it.
-const LEFT_RUNNING: [&str; 3] =
-    ["crates/cli/src/keyboard.rs", "crates/cli/src/commands/top.rs", "crates/engine/src/blocking.rs"];
+const LEFT_RUNNING: [&str; 4] = [
+    "crates/cli/src/keyboard.rs",
+    "crates/cli/src/memory.rs",
+    "crates/cli/src/commands/top.rs",
+    "crates/engine/src/blocking.rs",
+];
 
 /// A job that runs on behind a reply belongs in the queue, which survives a restart (invariant 9). Nothing is left
 /// running: a run is its caller's future from beginning to end.

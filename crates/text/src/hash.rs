@@ -1,4 +1,4 @@
-//! Content addresses: BLAKE3 digests of original bytes. Does not know where the bytes are stored.
+//! Content addresses: BLAKE3 digests of original bytes; repeats among short hashes. Does not know where the bytes are stored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -69,6 +69,38 @@ impl<'de> Deserialize<'de> for ContentHash {
     }
 }
 
+/// Whether one of these hashes of values occurs twice.
+pub fn has_repeat(hashes: &[u64]) -> bool {
+    const EMPTY: u64 = 0;
+    // On average a place is found with one step or two. Many more mean that the values were chosen for their hashes.
+    const MOST_STEPS: usize = 8;
+    let size = (2 * hashes.len()).next_power_of_two().max(2);
+    let mut table = vec![EMPTY; size];
+    let (mut steps, mut has_empty) = (0, false);
+    for &hash in hashes {
+        if hash == EMPTY {
+            if std::mem::replace(&mut has_empty, true) {
+                return true;
+            }
+            continue;
+        }
+        let mut at = (hash >> (u64::BITS - size.ilog2())) as usize;
+        while table[at] != EMPTY && table[at] != hash {
+            at = (at + 1) % size;
+            steps += 1;
+        }
+        if std::mem::replace(&mut table[at], hash) == hash {
+            return true;
+        }
+        if steps > MOST_STEPS * hashes.len() {
+            let mut sorted = hashes.to_vec();
+            sorted.sort_unstable();
+            return sorted.windows(2).any(|pair| pair[0] == pair[1]);
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,5 +110,18 @@ mod tests {
         let hash = ContentHash::new(b"larder");
         assert_eq!(hash.to_hex().parse(), Ok(hash));
         assert_eq!("zz".parse::<ContentHash>(), Err(ParseHashError));
+    }
+
+    #[test]
+    fn a_repeat_is_found_also_among_hashes_that_were_chosen() {
+        let spread: Vec<u64> = (0..5_000_u64).map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        // All want the same place.
+        let chosen: Vec<u64> = (0..5_000).collect();
+        for hashes in [&[][..], &[0], &[0, 2, 1], &spread, &chosen] {
+            assert!(!has_repeat(hashes));
+            if let Some(&first) = hashes.first() {
+                assert!(has_repeat(&[hashes, &[first]].concat()));
+            }
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use larder_text::hash::has_repeat;
 use larder_text::json::{Document, Kind};
 
 /// A value is rare if at most one row in this many has it.
@@ -176,21 +177,6 @@ impl ColumnFacts {
             self.many.push(hash);
         }
     }
-}
-
-/// Whether one of these hashes occurs twice.
-fn has_repeat(hashes: &[u64]) -> bool {
-    const EMPTY: u64 = 0;
-    let size = (2 * hashes.len()).next_power_of_two().max(2);
-    let mut table = vec![EMPTY; size];
-    hashes.iter().any(|&hash| {
-        let hash = hash.max(EMPTY + 1);
-        let mut at = (hash >> (u64::BITS - size.ilog2())) as usize;
-        while table[at] != EMPTY && table[at] != hash {
-            at = (at + 1) % size;
-        }
-        std::mem::replace(&mut table[at], hash) == hash
-    })
 }
 
 /// The maximum number of rows, out of so many, with a rare value.
