@@ -195,7 +195,7 @@ pub struct WindowPart {
     /// Its region: `system`, `tools`, `messages` … or a slot of a recipe.
     #[schema(value_type = String)]
     pub slot: Cow<'static, str>,
-    /// The author: `system`, `user`, `assistant`, `tool`.
+    /// The author: `system`, `user`, `assistant`, `tool`; empty if messages of several are listed as this one part.
     #[schema(value_type = String)]
     pub role: Cow<'static, str>,
     /// What it is, in a few words, such as the tool's name; the client's text, cut to 200 bytes. Not there when empty.
@@ -414,7 +414,7 @@ impl RequestRecord {
             ..WindowTotals::default()
         };
         for part in &self.window {
-            shape.parts.add(part.rendition, 1);
+            shape.parts.add(part.rendition, part.items);
             shape.tokens.add(part.rendition, part.tokens);
             shape.pointers += u64::from(part.pointer.is_some());
             shape.epoch = shape.epoch.max(part.epoch);

@@ -285,6 +285,7 @@ pub fn table(window: &WindowMap, link: PartLink<'_>) -> Markup {
             html! {
                 (name(title(part)))
                 @if !part.role.is_empty() && part.role != title(part) { " " span.muted { (part.role) } }
+                @if part.items > 1 { span.muted { " · " (number(part.items)) " in a row" } }
             },
             html! { (change(part)) },
             html! {

@@ -1,6 +1,8 @@
 //! The report on a decided window: tokens by kind, every part with its rendition and the reason, and the changes
 //! since the previous request. Plain data; decides nothing.
 
+use std::borrow::Cow;
+
 use larder_core::pack::Rendition;
 use larder_core::policy::{
     BudgetDecision, Conversation, ConversationItem, DecidedItem, DecidedWindow, Verdict,
@@ -11,8 +13,11 @@ use super::{Kinds, kind_of};
 use crate::record::{Compaction, LeftAlone, RequestRecord, Tokens, WindowPart, cut_name};
 use crate::wire::Request;
 
-/// Parts that are listed one by one; in longer windows, whole neighbours are listed as one.
-const MAX_PARTS: usize = 200;
+/// Parts that are listed one by one. In longer windows, which otherwise would be listed anew with each request of a long
+/// conversation, small whole neighbours are listed as one.
+const MAX_PARTS: usize = 64;
+/// A part is small if it has less than one in this many of the window's tokens.
+const SMALL_SHARE: usize = 50;
 /// Maximum items per part in a valid record.
 const MAX_ITEMS: usize = 1 << 20;
 /// The region of parts that are sent with every request.
@@ -121,13 +126,12 @@ fn parts(
     tools: u64,
 ) -> Vec<WindowPart> {
     let mut parts: Vec<WindowPart> = (tools > 0).then(|| fixed_part(TOOLS, tools)).into_iter().collect();
+    let large = number(window.tokens_before / SMALL_SHARE);
     for (at, (item, decided)) in conversation.items.iter().zip(&window.items).enumerate() {
         let part = part(request, at, item, decided);
         match parts.last_mut() {
-            Some(before) if window.items.len() > MAX_PARTS && mergeable(before, &part) => {
-                before.tokens += part.tokens;
-                before.original_tokens += part.original_tokens;
-                before.items += 1;
+            Some(before) if window.items.len() > MAX_PARTS && mergeable(before, &part, large) => {
+                merge(before, &part);
             }
             _ => parts.push(part),
         }
@@ -172,10 +176,25 @@ fn fixed_part(slot: &'static str, tokens: u64) -> WindowPart {
     }
 }
 
-/// Whether two neighbours are listed as one: both are whole and of one kind.
-fn mergeable(before: &WindowPart, part: &WindowPart) -> bool {
-    let whole = |part: &WindowPart| part.rendition == Rendition::Whole;
-    whole(before) && whole(part) && before.slot == part.slot && before.role == part.role
+/// Whether two neighbours are listed as one: both are whole, in one slot and small.
+fn mergeable(before: &WindowPart, part: &WindowPart, large: u64) -> bool {
+    let fits =
+        |part: &WindowPart| part.rendition == Rendition::Whole && (part.items > 1 || part.tokens < large);
+    fits(before) && fits(part) && before.slot == part.slot
+}
+
+/// Lists a part as one with its neighbour. What they do not share is left out.
+fn merge(before: &mut WindowPart, part: &WindowPart) {
+    before.tokens += part.tokens;
+    before.original_tokens += part.original_tokens;
+    before.items += part.items;
+    before.epoch = before.epoch.max(part.epoch);
+    if before.role != part.role {
+        before.role = Cow::Borrowed("");
+    }
+    if before.label != part.label {
+        before.label.clear();
+    }
 }
 
 fn compactions(
@@ -262,5 +281,25 @@ mod tests {
             [Rendition::Whole, Rendition::Whole, Rendition::Whole, Rendition::Pointer]
         );
         assert_eq!(renditions(1, 3), []);
+    }
+
+    #[test]
+    fn small_whole_neighbours_are_listed_as_one_whoever_wrote_them() {
+        let part = |role: &'static str, tokens: u64, rendition: Rendition| WindowPart {
+            role: role.into(),
+            rendition,
+            ..fixed_part("messages", tokens)
+        };
+        let user = || part("user", 3, Rendition::Whole);
+        let mut listed = user();
+        merge(&mut listed, &part("user", 4, Rendition::Whole));
+        assert_eq!((&*listed.role, listed.items, listed.tokens, listed.original_tokens), ("user", 2, 7, 7));
+        merge(&mut listed, &part("assistant", 5, Rendition::Whole));
+        assert_eq!((&*listed.role, listed.items, listed.tokens), ("", 3, 12));
+        assert!(mergeable(&listed, &user(), 10));
+        assert!(!mergeable(&listed, &part("tool", 10, Rendition::Whole), 10));
+        assert!(!mergeable(&part("tool", 10, Rendition::Whole), &user(), 10));
+        assert!(!mergeable(&user(), &part("tool", 1, Rendition::Pointer), 10));
+        assert!(!mergeable(&fixed_part("system", 1), &user(), 10));
     }
 }

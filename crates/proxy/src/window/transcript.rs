@@ -11,6 +11,9 @@ use larder_text::pointer::Pointer;
 
 use crate::wire::Request;
 
+/// Bytes that identify most messages: lengths, the role, a hash.
+const USUAL_IDENTITY: usize = 96;
+
 /// The position of a message in the body, and its other fields in [`TranscriptMessage`].
 struct Located {
     identity: ContentHash,
@@ -37,7 +40,8 @@ impl Transcript {
         body: &Bytes,
     ) -> Self {
         let mut messages: Vec<Located> = (0..request.messages()).map(|at| locate(request, at)).collect();
-        let mut identities: Vec<Vec<u8>> = vec![Vec::new(); messages.len()];
+        let mut identities: Vec<Vec<u8>> =
+            messages.iter().map(|_| Vec::with_capacity(USUAL_IDENTITY)).collect();
         for (of, item) in request.items.iter().zip(items) {
             let Some(at) = of.message else { continue };
             let (Some(message), Some(identity)) = (messages.get_mut(at), identities.get_mut(at)) else {
