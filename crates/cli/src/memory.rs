@@ -9,12 +9,13 @@ use libmimalloc_sys::{mi_option_set, mi_option_t};
 /// `mi_option_purge_delay` of mimalloc 3: milliseconds after which a thread that allocates or frees returns free memory to the
 /// system.
 const PURGE_DELAY: mi_option_t = 15;
-/// To return 10 MB takes some 2 ms, for which a request would wait, and a new page costs more than filling it. So memory is
-/// returned while the process is idle, and only after this time while it is not.
-const PURGE_AFTER_MS: std::ffi::c_long = 5_000;
-/// How often the process is seen to be idle, and the time of processors that it then has used at most since the last time.
+/// To return 10 MB takes some 2 ms, for which a request would wait, and a new page costs more than filling it. So on Linux memory
+/// is returned while the process is idle, and only after this time while it is not.
+const PURGE_AFTER_MS: std::ffi::c_long = if cfg!(target_os = "linux") { 5_000 } else { 500 };
+/// How often the processor time of the process is read.
 #[cfg(target_os = "linux")]
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The most processor time since the last reading with which the process is idle.
 #[cfg(target_os = "linux")]
 const IDLE_TIME: Duration = Duration::from_micros(2_500);
 
@@ -37,11 +38,13 @@ pub fn keep_small() {
     unsafe { mi_option_set(PURGE_DELAY, PURGE_AFTER_MS) };
 }
 
-/// Returns free memory to the system each time the process has become idle: twice, because threads that end keep theirs until
-/// then.
+/// Returns free memory to the system each time the process has become idle: twice, because threads that wait for work at the
+/// first time may have ended, and freed their memory, by the second.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "the allocator returns memory through its C interface")]
 fn return_when_idle() {
+    // The allocator does nothing for a thread that has never allocated.
+    drop(std::hint::black_box(Box::new(0_u8)));
     let (mut before, mut idle_looks) = (Duration::ZERO, 0_u32);
     loop {
         std::thread::sleep(LOOK_EVERY);

@@ -26,7 +26,7 @@ fn level(content: &[u8]) -> i32 {
 }
 
 /// As [`compress`], with a call of `between` after each piece.
-fn compress_in_pieces(content: &[u8], between: impl Fn()) -> io::Result<Vec<u8>> {
+fn compress_in_pieces(content: &[u8], mut between: impl FnMut()) -> io::Result<Vec<u8>> {
     let mut encoder = Encoder::new(level(content))?;
     encoder.set_pledged_src_size(Some(content.len() as u64))?;
     let mut frame = Vec::with_capacity(zstd::zstd_safe::compress_bound(content.len()));
@@ -57,7 +57,7 @@ impl PackedContent {
     ///
     /// # Errors
     /// If zstd fails, such as for lack of memory.
-    pub fn new(content: &[u8], hash: ContentHash, between: impl Fn()) -> Result<Self, StoreError> {
+    pub fn new(content: &[u8], hash: ContentHash, between: impl FnMut()) -> Result<Self, StoreError> {
         let frame = compress_in_pieces(content, between);
         let frame = frame.map_err(StoreError::io(Path::new("zstd"), "compressing a content"))?;
         Ok(Self { hash, bytes: content.len(), frame })
@@ -175,4 +175,26 @@ pub fn stream(frame: impl Read, hash: ContentHash, mut sink: impl FnMut(&[u8])) 
 /// Why a content is not the one that is named.
 pub fn other_hash() -> String {
     "its content has another hash".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_in_pieces_is_read_like_any_frame() {
+        // Of a generator, so that zstd cannot shorten it.
+        let bytes: Vec<u8> = (0..3 * PIECE as u64 + 1)
+            .map(|at| (at.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_mul(at | 1) >> 56) as u8)
+            .collect();
+        for length in [0, 1, PIECE, PIECE + 1, bytes.len()] {
+            let content = &bytes[..length];
+            let (hash, mut calls) = (ContentHash::new(content), 0);
+            let packed = PackedContent::new(content, hash, || calls += 1).unwrap();
+            assert_eq!(calls, length.div_ceil(PIECE));
+            let frame = Compressor::default().frame(NewBytes::Packed(&packed)).unwrap();
+            assert_eq!(zstd::zstd_safe::get_frame_content_size(&frame).unwrap(), Some(length as u64));
+            assert_eq!(FrameReader::new().unwrap().read(&frame, length, hash).unwrap(), content);
+        }
+    }
 }

@@ -71,34 +71,39 @@ impl<'de> Deserialize<'de> for ContentHash {
 
 /// Whether one of these hashes of values occurs twice.
 pub fn has_repeat(hashes: &[u64]) -> bool {
+    repeat_by_table(hashes).unwrap_or_else(|| {
+        let mut sorted = hashes.to_vec();
+        sorted.sort_unstable();
+        sorted.windows(2).any(|pair| pair[0] == pair[1])
+    })
+}
+
+/// As [`has_repeat`]; `None` if too many hashes want the same places, as where the values were chosen for that.
+fn repeat_by_table(hashes: &[u64]) -> Option<bool> {
     const EMPTY: u64 = 0;
-    // On average a place is found with one step or two. Many more mean that the values were chosen for their hashes.
+    // On average a place is found with one step or two.
     const MOST_STEPS: usize = 8;
     let size = (2 * hashes.len()).next_power_of_two().max(2);
     let mut table = vec![EMPTY; size];
-    let (mut steps, mut has_empty) = (0, false);
+    let mut left = MOST_STEPS * hashes.len();
+    let mut has_empty = false;
     for &hash in hashes {
         if hash == EMPTY {
             if std::mem::replace(&mut has_empty, true) {
-                return true;
+                return Some(true);
             }
             continue;
         }
         let mut at = (hash >> (u64::BITS - size.ilog2())) as usize;
         while table[at] != EMPTY && table[at] != hash {
             at = (at + 1) % size;
-            steps += 1;
+            left = left.checked_sub(1)?;
         }
         if std::mem::replace(&mut table[at], hash) == hash {
-            return true;
-        }
-        if steps > MOST_STEPS * hashes.len() {
-            let mut sorted = hashes.to_vec();
-            sorted.sort_unstable();
-            return sorted.windows(2).any(|pair| pair[0] == pair[1]);
+            return Some(true);
         }
     }
-    false
+    Some(false)
 }
 
 #[cfg(test)]
@@ -117,6 +122,7 @@ mod tests {
         let spread: Vec<u64> = (0..5_000_u64).map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
         // All want the same place.
         let chosen: Vec<u64> = (0..5_000).collect();
+        assert_eq!((repeat_by_table(&spread), repeat_by_table(&chosen)), (Some(false), None));
         for hashes in [&[][..], &[0], &[0, 2, 1], &spread, &chosen] {
             assert!(!has_repeat(hashes));
             if let Some(&first) = hashes.first() {

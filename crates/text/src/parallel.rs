@@ -32,7 +32,7 @@ impl Workers {
         let caller = Processor::current();
         let here = reserved.pool.in_place_scope(|scope| {
             scope.spawn(|_| {
-                let _away = caller.leave();
+                caller.leave();
                 result = Some(aside());
             });
             here()
@@ -56,7 +56,7 @@ impl Workers {
             Some(reserved) => reserved.pool.in_place_scope(|scope| {
                 (0..reserved.count).for_each(|_| {
                     scope.spawn(|_| {
-                        let _away = caller.leave();
+                        caller.leave();
                         share();
                     });
                 });
@@ -84,10 +84,10 @@ impl Workers {
     }
 }
 
-/// Runs a task that waits for a worker, if there is one and the caller is a worker. For the middle of long tasks whose result
-/// nobody needs soon.
-pub fn give_way() {
-    rayon::yield_now();
+/// Runs a task that waits for a worker, if there is one and the caller is a worker, and returns whether it did. The task may be
+/// anybody's and of any length, so it is for long tasks whose caller has more urgent ones, and for few times in each.
+pub fn give_way() -> bool {
+    matches!(rayon::yield_now(), Some(rayon::Yield::Executed))
 }
 
 /// Workers reserved for one caller.

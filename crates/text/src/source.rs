@@ -6,9 +6,9 @@ use crate::lines::lines;
 
 /// A text is source code if at least this share of its lines reads like it, in percent.
 const CODE_SHARE: usize = 50;
-/// The bytes of a text that are read to find out whether it is source code. Of a longer one they are so many stretches, spread
-/// evenly.
+/// The bytes of a text that are read to find out whether it is source code.
 const SAMPLE: usize = 1 << 16;
+/// The stretches that are read of a longer text, spread evenly.
 const STRETCHES: usize = 16;
 /// A text has line numbers if at least this share of its lines begins with one, in percent.
 const NUMBERED_SHARE: usize = 75;
@@ -29,10 +29,16 @@ fn sample(text: &str) -> impl Iterator<Item = &str> {
         if text.len() > SAMPLE { (STRETCHES, SAMPLE / STRETCHES) } else { (1, text.len()) };
     let line_end =
         |at: usize| memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |end| at + end + 1);
+    let mut done = 0;
     (0..stretches).map(move |at| {
         let from = text.len() / stretches * at;
         let start = if at == 0 { 0 } else { line_end(from) };
-        &text[start..line_end((start + bytes).min(text.len())).max(start)]
+        // Behind a long line, which the stretch before has reached.
+        if start < done {
+            return "";
+        }
+        done = line_end((start + bytes).min(text.len())).max(start);
+        &text[start..done]
     })
 }
 
@@ -121,6 +127,18 @@ mod tests {
         for text in [listing, log, "", "\n\n"] {
             assert!(!is_code(text), "{text}");
         }
+    }
+
+    #[test]
+    fn of_a_long_text_every_part_counts_once() {
+        let (code, prose) = ("    total = total + one;\n", "The crane lifts one crate after the other\n");
+        assert!(is_code(&code.repeat(SAMPLE)) && !is_code(&prose.repeat(SAMPLE)));
+        let mixed = |first: &str, last: &str| is_code(&[first.repeat(9_000), last.repeat(4_000)].concat());
+        assert!(mixed(code, prose) && !mixed(prose, code));
+        let lines = [code.repeat(100), prose.repeat(4_000)].concat();
+        let behind = format!("{}\n{lines}", "x".repeat(16 * SAMPLE));
+        assert_eq!(sample(&behind).filter(|stretch| stretch.contains(code)).count(), 1);
+        assert!(!is_code(&behind));
     }
 
     #[test]

@@ -11,7 +11,6 @@ use regex::Regex;
 use super::items::LinkedItem;
 use larder_condense::{ContentType, structure_of};
 use larder_text::file_calls::file_read;
-use larder_text::json;
 use larder_text::pattern::pattern;
 use larder_text::pointer::PointerKey;
 use larder_text::source::is_code;
@@ -48,7 +47,7 @@ pub(super) fn file_of(entry: &LinkedItem<'_>) -> Option<String> {
 
 /// Whether the text is source code. JSON over many lines reads like code line by line.
 fn is_source(text: &str) -> bool {
-    is_code(text) && !json::looks_like(text)
+    is_code(text) && structure_of(text) != Some(ContentType::Json)
 }
 
 /// Whether the text is a log or a table: nobody edits these by hand, and condensed they hold what is needed.
@@ -101,7 +100,11 @@ fn line_around<'t>(text: &'t str, range: &Range<usize>) -> Option<&'t str> {
         None => return None,
     };
     let until = text.ceil_char_boundary(range.end + LONGEST_NOTE);
-    let end = text[range.end..until].find('\n').map_or(until, |at| range.end + at);
+    let end = match text[range.end..until].find('\n') {
+        Some(at) => range.end + at,
+        None if until == text.len() => until,
+        None => return None,
+    };
     Some(&text[start..end])
 }
 
@@ -120,6 +123,8 @@ mod tests {
             assert_eq!(Signs::of(text), Signs::default(), "{text}");
         }
         let long = format!("[{}omitted]", "é".repeat(LONGEST_NOTE));
+        let padded = format!("[omitted{}| no", " ".repeat(LONGEST_NOTE));
+        assert!(!Signs::of(&padded).is_cut);
         assert!(!Signs::of(&long).is_cut && !Signs::of(&format!("{long}\nno omitted line")).is_cut);
     }
 

@@ -19,7 +19,9 @@ impl PackedAhead {
         if self.lock().contains_key(&hash) {
             return;
         }
-        let packed = PackedContent::new(text.as_bytes(), hash, give_way);
+        // Once, for what the decision waits for: others' tasks are not to delay this request any further.
+        let mut gave_way = false;
+        let packed = PackedContent::new(text.as_bytes(), hash, || gave_way = gave_way || give_way());
         self.lock().insert(hash, packed);
     }
 

@@ -156,7 +156,7 @@ static ANYONE: LazyLock<Regex> = LazyLock::new(|| {
     label_pattern(&format!("(?i:{SPEAKERS})|{word}(?: {word}){{0,2}}"))
 });
 
-/// Messages that start with a label, outside fenced blocks; none if the first does not start in as many bytes as `within`.
+/// Messages that start with a label, outside fenced blocks; none if no label starts in the first `within` bytes.
 fn lines(text: &str, speakers: &Regex, within: usize) -> Vec<ChatMessage> {
     let mut found: Vec<(&str, Range<usize>)> = Vec::new();
     let mut times: hashbrown::HashMap<&str, usize> = hashbrown::HashMap::new();

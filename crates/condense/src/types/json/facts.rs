@@ -130,8 +130,8 @@ impl ColumnFacts {
         }
     }
 
-    /// Determines whether one of many values occurs twice. Looking up each value as it comes would access memory at
-    /// random for every value.
+    /// Determines whether one of many values occurs twice: at the end, one column after the other, so that the table
+    /// of each stays in the processor's cache.
     pub(super) fn settle(&mut self) {
         if !self.again && has_repeat(&self.many) {
             self.again = true;

@@ -30,7 +30,7 @@ const FEW: usize = 4_096;
 const RARE: usize = 50;
 /// The maximum bytes per token, averaged over a column, of any vocabulary.
 const MAX_BYTES_PER_TOKEN: usize = 16;
-/// The bytes per token of a column at which its tokens are counted for the first time: many have no more.
+/// The bytes per token of the limit at which a column is counted for the first time: ids and numbers have no more.
 const FEW_BYTES_PER_TOKEN: usize = 2;
 /// The maximum tokens that the beginning of a text may have more than the same bytes have within the whole.
 const TOKENS_OF_END: usize = 16;
