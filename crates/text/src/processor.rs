@@ -22,17 +22,15 @@ impl Processor {
     /// Moves the calling thread to another processor, if it is on this one and may use others. It may come back.
     pub(crate) fn leave(self) {
         #[cfg(target_os = "linux")]
-        if let (Some(here), true) = (self.0, self.0 == Self::current().0) {
-            let others = sched_getaffinity(THIS_THREAD).and_then(|mut others| {
-                others.unset(here)?;
-                Ok(others)
-            });
+        // The usual processors are found out before this thread is limited to others, as threads inherit their limits.
+        if let (Some(here), true) = (self.0, self.0 == Self::current().0)
+            && let Some(usual) = &*USUAL
+            && let Ok(mut others) = sched_getaffinity(THIS_THREAD)
+            && others.unset(here).is_ok()
             // Refused if no other is left.
-            if others.is_ok_and(|others| sched_setaffinity(THIS_THREAD, &others).is_ok())
-                && let Some(usual) = &*USUAL
-            {
-                sched_setaffinity(THIS_THREAD, usual).ok();
-            }
+            && sched_setaffinity(THIS_THREAD, &others).is_ok()
+        {
+            sched_setaffinity(THIS_THREAD, usual).ok();
         }
     }
 }
