@@ -48,7 +48,7 @@ fn a_backup_is_restored_and_a_lost_index_is_rebuilt() {
     assert!(shop.ok(&["repair"]).out.contains("nothing was changed"));
     std::fs::write(shop.path().join("home/index.sqlite"), [b'x'; 9_000]).unwrap();
     let damaged = shop.run(&["rehydrate", &small]);
-    assert!(damaged.code == 3 && damaged.err.contains("run `larder repair`"), "{damaged:?}");
+    assert!(damaged.code == 3 && damaged.err.contains("run `larder repair --home "), "{damaged:?}");
     let report = shop.json(&["repair"]);
     assert_eq!((&report["pointers"], &report["problems"]), (&2.into(), &serde_json::json!([])), "{report}");
     assert_eq!(shop.ok(&["rehydrate", &small]).out, "small");
@@ -145,7 +145,7 @@ fn a_home_that_cannot_be_written_is_read() {
     ] {
         let ran = run(args);
         assert!(
-            ran.code != 0 && ran.err.contains("make it writable, or name another folder with --home"),
+            ran.code != 0 && ran.err.contains("make it writable, or name another folder (a home with --home"),
             "{args:?}: {ran:?}"
         );
     }

@@ -23,7 +23,7 @@ pub enum StoreError {
         action: &'static str,
     },
     /// The file system or the file is read-only, or permission is missing.
-    #[error("{}: not writable while {action}; make it writable, or name another folder with --home or LARDER_HOME", path.display())]
+    #[error("{}: not writable while {action}; make it writable, or name another folder (a home with --home or LARDER_HOME)", path.display())]
     ReadOnly {
         /// The file or folder.
         path: PathBuf,
@@ -61,7 +61,12 @@ pub enum StoreError {
         source: rusqlite::Error,
     },
     /// The index is damaged.
-    #[error("{}: damaged ({detail}); run `larder repair`, which rebuilds it from the contents, or restore a backup with `larder restore`", path.display())]
+    #[error(
+        "{}: damaged ({detail}); run `larder repair --home {}`, which rebuilds it from the contents, or restore a backup \
+         with `larder restore`",
+        path.display(),
+        path.parent().unwrap_or(path).display()
+    )]
     IndexCorrupt {
         /// The index file.
         path: PathBuf,
@@ -395,6 +400,11 @@ impl StoreError {
             *path = from.join(inside);
         }
         self
+    }
+
+    /// Whether stored bytes are lost or do not match their name.
+    pub const fn is_damage(&self) -> bool {
+        matches!(self, Self::CorruptBlob { .. } | Self::MissingBlob { .. })
     }
 
     /// Whether nothing can be written for now, by anyone.

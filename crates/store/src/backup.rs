@@ -192,7 +192,8 @@ fn read_record(from: &UserStore, hash: ContentHash, row: RecordRow) -> Result<Op
     loop {
         match from.segments().read(from.folder(), row.place) {
             Ok(record) if record.hash == hash => return Ok(Some(record)),
-            Ok(_) | Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => {}
+            Ok(_) => {}
+            Err(error) if error.is_damage() => {}
             Err(error) => return Err(error),
         }
         match from.contents().record(hash)? {

@@ -86,7 +86,7 @@ impl StoredContents<'_> {
     pub(crate) fn read(&self, hash: ContentHash, sink: impl FnMut(&[u8])) -> Result<u64, StoreError> {
         let mut found = self.find(hash)?;
         let read = self.read_moving(hash, &mut found, sink);
-        let is_damage = matches!(read, Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }));
+        let is_damage = matches!(&read, Err(error) if error.is_damage());
         if is_damage && found.is_some() {
             // Who has the bytes stores them again. Where that cannot be noted, the error still says what is wrong.
             self.store.index().write(count_early_erasure).ok();
@@ -104,7 +104,7 @@ impl StoredContents<'_> {
         let mut reader = FrameReader::new()?;
         for _ in 1..MAX_TRIES {
             match self.read_found(&mut reader, hash, found.as_ref(), &mut sink) {
-                Err(error @ (StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. })) => {
+                Err(error) if error.is_damage() => {
                     // It may have been moved, or erased, since its place was looked up.
                     let now = self.find(hash)?;
                     if now == *found {
@@ -319,7 +319,7 @@ impl StoredContents<'_> {
         }
         let read = || match self.plain(&mut FrameReader::new()?, base.0) {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => Ok(None),
+            Err(error) if error.is_damage() => Ok(None),
             Err(error) => Err(error),
         };
         Ok(based::frame(content, base, MAX_RECORD_BYTES, read)?.map(|frame| (base.0, frame)))

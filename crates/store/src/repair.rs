@@ -177,7 +177,7 @@ impl Repair<'_> {
             let read = user.contents().read(content, |_| ());
             bases.insert(hash, read.is_ok());
             let Err(error) = read else { continue };
-            if !matches!(error, StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) {
+            if !error.is_damage() {
                 return Err(error);
             }
             let on = base.map(|base| (ContentHash::from_bytes(base), bases.get(&base).copied()));

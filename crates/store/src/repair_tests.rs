@@ -105,7 +105,7 @@ fn every_original_comes_back_after_the_index_is_deleted_truncated_or_noise() {
             store.user(user)?.pointers().resolve(&stored.pointer_id)
         });
         let error = found.unwrap_err().to_string();
-        assert!(error.contains("run `larder repair`"), "{name}: {error}");
+        assert!(error.contains(&format!("run `larder repair --home {}`", home.display())), "{name}: {error}");
         let report = repair(&home);
         assert!(!report.intact && report.problems.is_empty(), "{name}: {report:?}");
         assert_eq!((report.pointers, report.users), (all.len() as u64, 3), "{name}");

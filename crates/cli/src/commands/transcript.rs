@@ -92,11 +92,15 @@ fn unlisted(found: usize) -> Option<String> {
     })
 }
 
-/// A message with its original bytes, so that an export is self-contained.
+/// A message with its original bytes, so that an export is self-contained; `null` if they are lost or damaged.
 fn export(store: &UserStore, message: &TranscriptPageMessage) -> Result<Value, CliError> {
     let bug = |error: serde_json::Error| CliError::Bug(error.to_string());
     let mut exported = serde_json::to_value(message).map_err(bug)?;
-    exported["original"] = json!(String::from_utf8_lossy(&store.contents().get(message.raw.hash)?));
+    exported["original"] = match store.contents().get(message.raw.hash) {
+        Ok(bytes) => json!(String::from_utf8_lossy(&bytes)),
+        Err(error) if error.is_damage() => Value::Null,
+        Err(error) => return Err(error.into()),
+    };
     Ok(exported)
 }
 

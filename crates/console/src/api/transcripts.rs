@@ -36,6 +36,10 @@ const LOOK_BACK: usize = 32;
 /// The most bytes of a message that is searched for them.
 const LOOK_BYTES: u64 = 1 << 20;
 
+/// What stands for a message whose bytes are lost or damaged.
+const DAMAGED: &str =
+    "[larder: the stored bytes of this message are lost or damaged; `larder verify` lists all such]";
+
 /// The messages of a transcript to list.
 #[derive(Debug, Clone, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -92,7 +96,8 @@ pub struct TranscriptPageMessage {
     pub tool: Option<String>,
     /// How it was sent.
     pub sent_as: SentAs,
-    /// What the model read of it, or wrote. For a message too large to be shown, where to get it.
+    /// What the model read of it, or wrote. For a message too large to be shown, where to get it; for one whose stored bytes
+    /// are lost or damaged, a note that says so.
     pub text: String,
     /// Whether `text` is truncated.
     pub cut: bool,
@@ -300,9 +305,23 @@ type Names = BTreeMap<String, String>;
 fn names(store: &UserStore, lines: &[TranscriptLine]) -> Result<Names, StoreError> {
     let mut names = Names::new();
     for line in lines.iter().filter(|line| line.role == "assistant" && line.raw.bytes <= LOOK_BYTES) {
-        learn(&mut names, &MessageText::read(&store.contents().get(line.raw.hash)?));
+        if let Some(bytes) = undamaged(store, line.raw)? {
+            learn(&mut names, &MessageText::read(&bytes));
+        }
     }
     Ok(names)
+}
+
+/// Stored bytes; `None` if they are lost or damaged, which must not hide the other messages.
+fn undamaged(store: &UserStore, stored: PayloadRef) -> Result<Option<Vec<u8>>, StoreError> {
+    match store.contents().get(stored.hash) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.is_damage() => {
+            tracing::warn!(%error, "a message of a transcript cannot be read");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn learn(names: &mut Names, words: &MessageText) {
@@ -323,12 +342,18 @@ fn message(
         let whole = href(if line.sent.is_some() { "sent" } else { "raw" });
         let text = format!("[larder: too large to show: {} bytes, available at {whole}]", read.bytes);
         MessageText::from_text(text)
+    } else if let Some(bytes) = undamaged(store, read)? {
+        MessageText::read(&bytes)
     } else {
-        MessageText::read(&store.contents().get(read.hash)?)
+        MessageText::from_text(DAMAGED.to_owned())
     };
     // A replaced message no longer names the call it answers; the original does.
-    if words.answers.is_empty() && line.sent.is_some() && line.raw.bytes <= LOOK_BYTES {
-        words.answers = MessageText::read(&store.contents().get(line.raw.hash)?).answers;
+    if words.answers.is_empty()
+        && line.sent.is_some()
+        && line.raw.bytes <= LOOK_BYTES
+        && let Some(bytes) = undamaged(store, line.raw)?
+    {
+        words.answers = MessageText::read(&bytes).answers;
     }
     learn(names, &words);
     let cut = cut(&mut words.text) || is_large;

@@ -188,6 +188,27 @@ async fn earlier_forms_and_other_branches_are_to_be_had() {
 }
 
 #[tokio::test]
+async fn a_damaged_message_does_not_hide_the_others() {
+    let fake = Fake::new();
+    // Long enough for a file of its own, which is emptied.
+    let text: String = (0..20_000).map(|n| format!("{:x}", n * n)).collect();
+    tell(&fake, "s", &["first", &text, "last"].map(|said| json!({"content": said}).to_string()));
+    let is_large = |path: &std::path::PathBuf| path.metadata().unwrap().len() > 10_000;
+    let blobs: Vec<_> = walk(&fake.store.home().join("blobs")).into_iter().filter(is_large).collect();
+    assert_eq!(blobs.len(), 1);
+    std::fs::write(&blobs[0], "").unwrap();
+    let (status, found) = page(&fake, "a", "/api/v1/sessions/s/transcript").await;
+    let texts: Vec<_> = (0..3).map(|at| found["messages"][at]["text"].as_str().unwrap()).collect();
+    assert_eq!((status, texts), (StatusCode::OK, vec!["first", DAMAGED, "last"]));
+}
+
+/// All files below a folder.
+fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+#[tokio::test]
 async fn users_are_walls() {
     let fake = Fake::new();
     talk(&fake, "s", 1);

@@ -84,7 +84,7 @@ pub(super) fn read(
                 continue;
             }
             let messages = match messages(user, &history) {
-                Err(StoreError::CorruptBlob { .. } | StoreError::MissingBlob { .. }) => {
+                Err(error) if error.is_damage() => {
                     skip("a stored message is damaged or missing: see `larder verify`".to_owned());
                     continue;
                 }

@@ -24,7 +24,7 @@ impl StoredContents<'_> {
         let Some(row) = found else { return Ok(()) };
         let record = match self.store.segments().read(self.store.folder(), row.place) {
             // Moved meanwhile, or damaged, which `verify` reports.
-            Err(StoreError::MissingBlob { .. } | StoreError::CorruptBlob { .. }) => return Ok(()),
+            Err(error) if error.is_damage() => return Ok(()),
             record => record?,
         };
         let moved = vec![(Some(Found::Record(row)), Record { pointer: None, ..record })];
