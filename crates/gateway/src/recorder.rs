@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use larder_models::price::Usd;
-use larder_proxy::record::{RequestRecord, Tokens};
+use larder_proxy::record::{Bill, RequestRecord, Tokens};
 use larder_store::{ForegroundWork, NewExchange, Store, UserStore};
 use larder_text::pointer::PointerId;
 use larder_text::tokens::Counter;
@@ -377,8 +377,10 @@ impl Settlement {
 pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
     let summary = &record.summary;
     let usage = summary.usage.unwrap_or_default();
-    // What was never sent saved nothing.
-    let tokens = if summary.outcome.sent() { summary.tokens } else { Tokens::default() };
+    // What was never sent saved nothing and cost nothing.
+    let sent = summary.outcome.sent();
+    let tokens = if sent { summary.tokens } else { Tokens::default() };
+    let bill = summary.bill.or_else(|| (!sent).then(Bill::default));
     NewExchange {
         id: &summary.id,
         session: summary.session.as_deref(),
@@ -391,8 +393,8 @@ pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
         tokens_out: usage.output,
         tokens_before: tokens.before,
         tokens_after: tokens.after,
-        cost_picos: summary.bill.map(|bill| bill.cost.picos()),
-        without_picos: summary.bill.map(|bill| bill.without.picos()),
+        cost_picos: bill.map(|bill| bill.cost.picos()),
+        without_picos: bill.map(|bill| bill.without.picos()),
         compactions: summary.shape.compactions,
         used: &[],
         json,
@@ -401,8 +403,9 @@ pub fn row<'a>(record: &'a RequestRecord, json: &'a str) -> NewExchange<'a> {
 
 #[cfg(test)]
 mod tests {
-    use larder_proxy::record::Endpoint;
+    use larder_proxy::record::{Endpoint, Outcome};
     use larder_store::{ExchangeFilter, StoreOptions};
+    use larder_text::time::Timestamp;
 
     use super::*;
 
@@ -495,6 +498,16 @@ mod tests {
         index.execute_batch("DROP TRIGGER full").unwrap();
         writer.write(vec![queued("three")]);
         assert_eq!(lost(&metrics), 2);
+    }
+
+    #[test]
+    fn what_was_never_sent_cost_nothing_and_what_was_sent_may_have_no_price() {
+        let mut record = RequestRecord::blank("a", Timestamp::from_millis(0), "alice", Endpoint::Embeddings);
+        let costs = |record: &RequestRecord| (row(record, "").cost_picos, row(record, "").without_picos);
+        record.summary.outcome = Outcome::Ok;
+        assert_eq!(costs(&record), (None, None));
+        record.summary.outcome = Outcome::Refused;
+        assert_eq!(costs(&record), (Some(0), Some(0)));
     }
 
     #[test]
