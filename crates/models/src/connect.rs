@@ -314,6 +314,18 @@ impl Models {
         self.required(name, variable).map(Some)
     }
 
+    /// One error for each model that cannot be asked because its key, or a part of its server's address, is an environment
+    /// variable that is not set. Key files are not read.
+    pub fn unset_variables(&self) -> Vec<ModelError> {
+        let reached = self.table.models().filter(|(_, spec)| spec.provider.info().server.is_some());
+        let problem = |(name, spec): (&str, &ModelSpec)| {
+            let has_other_key = spec.api_key_file.is_some() || self.signing_profile(spec).is_some();
+            let without_key = || if has_other_key { None } else { self.key(name, spec).err() };
+            self.expand(name, base_url(spec)).err().or_else(without_key)
+        };
+        reached.filter_map(problem).collect()
+    }
+
     fn required(&self, name: &str, variable: &str) -> Result<Secret, ModelError> {
         self.variable(variable).and_then(Secret::new).ok_or_else(|| {
             unset(

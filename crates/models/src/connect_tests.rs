@@ -18,6 +18,27 @@ fn error(models: &Models, name: &str) -> String {
 }
 
 #[test]
+fn unset_variables_are_reported_for_every_model_that_needs_one() {
+    let more = "window = 100\nmax_output = 10\n";
+    let toml = format!(
+        "[models.a]\nprovider = \"openai\"\nid = \"x\"\napi_key_env = \"A\"\n{more}\
+         [models.b]\nprovider = \"openai\"\nid = \"x\"\nbase_url = \"${{HOST}}/v1\"\n{more}\
+         [models.c]\nprovider = \"anthropic\"\nid = \"x\"\napi_key_file = \"none\"\n{more}\
+         [models.d]\nprovider = \"openai\"\nid = \"x\"\nbase_url = \"http://127.0.0.1:9/v1\"\n{more}\
+         [models.e]\nprovider = \"embedded\"\nid = \"x\"\n{more}"
+    );
+    let told = |env: &[(&str, &str)]| -> Vec<String> {
+        models(&toml, env).unset_variables().iter().map(ToString::to_string).collect()
+    };
+    let all = told(&[]);
+    assert!(
+        all.len() == 2 && all[0].starts_with("a: no key: ") && all[1].contains("variable HOST"),
+        "{all:?}"
+    );
+    assert_eq!(told(&[("A", "key"), ("HOST", "http://127.0.0.1:9")]), Vec::<String>::new());
+}
+
+#[test]
 fn a_missing_key_says_which_variable_to_set() {
     let toml = model("api_key_env = \"MY_KEY\"");
     assert!(error(&models(&toml, &[]), "m").contains("set the environment variable MY_KEY"));

@@ -115,6 +115,9 @@ fn holds(folder: &Path, ending: &str, depth: usize) -> bool {
 /// What is no problem, but may not be what was meant.
 fn notes(context: &CommandContext) -> Result<Vec<String>, CliError> {
     let mut notes = notes_on_unknown(context.config.models());
+    let folder = project_dir(&context.global).unwrap_or_else(|| ".".into());
+    let models = Models::new(context.config.models().clone(), folder, &env);
+    notes.extend(models.unset_variables().iter().map(ToString::to_string));
     notes.extend(context.config.context_policy().idle_caps().map(|name| {
         format!(
             "policy.tool_caps.{name} has no effect: results of this tool stay whole, see policy.opt_out_tools"
