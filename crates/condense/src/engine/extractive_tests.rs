@@ -190,3 +190,24 @@ fn an_error_seen_before_is_shown_again() {
         assert!(draft.text.contains("AssertionError") && !draft.text.contains("inv ="), "{}", draft.text);
     });
 }
+
+#[test]
+fn errors_that_differ_in_digits_alone_are_all_shown_while_they_are_few() {
+    let text = |errors: usize| -> String {
+        let line = |at: usize| format!("   Compiling part-{at} v1.0.{at} in the workspace\n");
+        let error = |at: usize| format!("error: could not compile unit {at}\n");
+        (0..600)
+            .map(|at| line(at) + &if at % 6 == 0 && at / 6 < errors { error(at) } else { String::new() })
+            .collect()
+    };
+    let shown = |errors: usize| {
+        let mut count = 0;
+        with_job(&text(errors), 1_000, None, &[], |job| {
+            let condensed = Extractive(Plain).condense(job).unwrap().text;
+            count = condensed.lines().filter(|line| line.starts_with("error:")).count();
+        });
+        count
+    };
+    assert_eq!((shown(3), shown(10)), (3, 10));
+    assert!((10..40).contains(&shown(100)), "{}", shown(100));
+}

@@ -8,6 +8,7 @@ use std::ops::Range;
 use hashbrown::{HashMap, HashSet};
 
 use crate::analysis::salience::{self, ErrorSense, SalientSpan, SpanKind};
+use crate::analysis::template;
 use crate::condensed::Probes;
 use crate::content_type::ContentType;
 use crate::engine::markers;
@@ -27,6 +28,9 @@ const DENSITY_SAMPLE: usize = 16 << 10;
 const POINTER_TOKENS: usize = 20;
 /// The share of the target that pointers may take, as one part in this many.
 const POINTERS_SHARE: usize = 2;
+/// How many error lines that differ only in digits count as different: which tests failed matters, but not each of a thousand
+/// timeouts.
+const SIMILAR_ERRORS: usize = 16;
 
 /// A request with everything computed once for it.
 #[derive(Debug)]
@@ -269,20 +273,21 @@ fn required(request: &CondenseRequest<'_>, pointers: &[(Range<usize>, Pointer)])
     ranges
 }
 
-/// Indices of the salient spans with a new value. Error lines that differ only in digits count as equal.
+/// Indices of the salient spans with a new value; of error lines that differ only in digits, the first few.
 fn first_of_each(text: &str, spans: &[SalientSpan]) -> Vec<usize> {
     let mut seen = HashSet::new();
-    let is_new = |span: &SalientSpan, seen: &mut HashSet<(SpanKind, String)>| {
+    let mut similar: HashMap<u64, usize> = HashMap::new();
+    let mut is_new = |span: &SalientSpan| {
         let value = &text[span.range.clone()];
-        let key = match span.kind {
-            SpanKind::Error => value.chars().filter(|c| !c.is_ascii_digit()).collect(),
-            _ => value.to_owned(),
-        };
-        seen.insert((span.kind, key))
+        if !span.kind.is_salient() || !seen.insert((span.kind, value)) {
+            return false;
+        }
+        let is_error = span.kind == SpanKind::Error;
+        let before = if is_error { similar.entry(template(value)).or_default() } else { &mut 0 };
+        *before += 1;
+        *before <= SIMILAR_ERRORS
     };
-    (0..spans.len())
-        .filter(|&index| spans[index].kind.is_salient() && is_new(&spans[index], &mut seen))
-        .collect()
+    (0..spans.len()).filter(|&index| is_new(&spans[index])).collect()
 }
 
 /// Sorts ranges and merges those that overlap or touch.

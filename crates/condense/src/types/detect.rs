@@ -69,10 +69,13 @@ fn is_chat(known: ContentType, content: &str) -> bool {
 fn reads_like_prose(content: &str) -> bool {
     let sample = &content[..content.floor_char_boundary(SAMPLE_BYTES)];
     let (mut all, mut words, mut signs, mut ends) = (0_usize, 0_usize, 0_usize, 0_usize);
-    for c in sample.chars() {
+    let mut chars = sample.chars().peekable();
+    while let Some(c) = chars.next() {
         all += 1;
         match c {
             '{' | '}' | '[' | ']' | '<' | '>' | '=' | '|' | '\\' | '/' | '_' | '#' | ';' | '\0' => signs += 1,
+            // Within versions, names of files and numbers it ends nothing.
+            '.' | '!' | '?' if chars.peek().is_some_and(|next| next.is_ascii_alphanumeric()) => {}
             '.' | '!' | '?' | '。' | '！' | '？' => ends += 1,
             c if c.is_alphabetic() || c == ' ' => words += 1,
             _ => {}
@@ -147,6 +150,9 @@ mod tests {
             Prose
         );
         assert_eq!(detect(None, "", true, ""), Generic);
+        let build: String =
+            (0..200).map(|n| format!("   Compiling crate v1.{n}.0 in the workspace\n")).collect();
+        assert_eq!(detect(None, "", false, &build), Generic, "versions have no sentences");
         assert_eq!(detect(None, "x", true, "\0\0\0\u{1}binary"), Generic);
         assert_eq!(detect(None, "x.json", true, "{\"a\": [1, 2, 3], \"b\": \"c\"}"), Json);
     }

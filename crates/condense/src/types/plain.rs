@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use crate::analysis::template;
 use crate::engine::condenser::Divide;
 use crate::engine::job::Job;
 use crate::engine::units::{TextPiece, split_long};
@@ -50,10 +51,4 @@ pub(crate) fn lines(text: &str, within: Range<usize>) -> Vec<Range<usize>> {
         }
     }
     lines
-}
-
-/// A hash that is equal for texts that differ only in numbers.
-pub(crate) fn template(line: &str) -> u64 {
-    let skeleton: Vec<u8> = line.bytes().filter(|b| !b.is_ascii_digit()).collect();
-    xxhash_rust::xxh3::xxh3_64(&skeleton)
 }

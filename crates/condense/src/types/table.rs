@@ -4,12 +4,13 @@
 
 use std::ops::Range;
 
+use crate::analysis::template;
 use crate::condensed::CondenseError;
 use crate::engine::condenser::Condenser;
 use crate::engine::draft::CondensedDraft;
 use crate::engine::extractive::Extractive;
 use crate::engine::job::Job;
-use crate::types::{json, plain, plain::template};
+use crate::types::{json, plain};
 use larder_text::fields::fields;
 use larder_text::json::Document;
 

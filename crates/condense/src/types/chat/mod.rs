@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use self::messages::{ChatMessage, ChatTranscript, Speaker, Writing};
 use self::significant::Significant;
+use crate::analysis::template;
 use crate::engine::condenser::{Condenser, Divide};
 use crate::engine::draft::ExtractionOptions;
 use crate::engine::extractive::Extractive;
@@ -128,7 +129,7 @@ fn worth(index: usize, transcript: &ChatTranscript) -> f32 {
 fn weigh_repeats(text: &str, tool_messages: &[Range<usize>], pieces: &mut [TextPiece]) {
     let mut seen = hashbrown::HashSet::new();
     for at in tool_messages.iter().rev().flat_map(|message| message.clone().rev()) {
-        if !seen.insert(plain::template(&text[pieces[at].range.clone()])) {
+        if !seen.insert(template(&text[pieces[at].range.clone()])) {
             pieces[at].prior *= plain::REPEATED;
         }
     }
