@@ -138,7 +138,7 @@ impl CommandContext {
         match larder_store::unwritable(home).filter(|_| !self.has_no_home()) {
             None => Ok(()),
             Some(path) => Err(CliError::Fixable(format!(
-                "{} is read-only; make it writable, or name another folder with --home or LARDER_HOME",
+                "{} is read-only; make it writable, or name another folder (a home with --home or LARDER_HOME)",
                 path.display()
             ))),
         }

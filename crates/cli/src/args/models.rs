@@ -42,14 +42,15 @@ pub enum ModelsCommand {
     ///
     /// The table is read and checked as a whole, then stored in the home folder; a running gateway uses it at once.
     #[command(
-        after_help = "Examples:\n  pip download --no-deps litellm && unzip -p litellm-*.whl litellm/model_prices_and_context_window_backup.json > models.json\n  larder models update --from models.json\n  larder models update --built-in"
+        after_help = "Examples:\n  pip download --no-deps litellm && unzip -p litellm-*.whl litellm/model_prices_and_context_window_backup.json > models.json\n  larder models update --from models.json\n  larder models update --built-in",
+        group = clap::ArgGroup::new("source").required(true)
     )]
     Update {
         /// litellm's table as JSON, or a catalogue that Larder wrote; `-` is standard input
-        #[arg(long, value_name = "FILE", required_unless_present = "built_in")]
+        #[arg(long, value_name = "FILE", group = "source")]
         from: Option<PathBuf>,
         /// Remove the stored catalogue, so that the built-in one applies again
-        #[arg(long, conflicts_with = "from")]
+        #[arg(long, group = "source")]
         built_in: bool,
     },
 }

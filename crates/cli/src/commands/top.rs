@@ -245,7 +245,7 @@ fn summary(news: &LiveUpdate) -> [String; 4] {
             plain(&totals.saved)
         ),
         format!(
-            "fit {}   condensed {}   rejected {}   violations {}",
+            "within budget {}   shrunk to fit {}   rejected {}   violations {}",
             totals.decisions.ok, totals.decisions.needs_summary, totals.decisions.reject, totals.violations
         ),
     ]
