@@ -32,7 +32,7 @@ pub use larder_text::json::terse as terse_json;
 pub use larder_text::rank;
 
 /// Incremented whenever the same request would produce a different text; part of every cache key of a condensed text.
-pub const CONDENSER_VERSION: u32 = 13;
+pub const CONDENSER_VERSION: u32 = 14;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
