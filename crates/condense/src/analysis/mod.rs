@@ -7,6 +7,5 @@ pub mod salience;
 
 /// A hash that is equal for texts that differ only in numbers.
 pub(crate) fn template(line: &str) -> u64 {
-    let skeleton: Vec<u8> = line.bytes().filter(|b| !b.is_ascii_digit()).collect();
-    xxhash_rust::xxh3::xxh3_64(&skeleton)
+    xxhash_rust::xxh3::xxh3_64(&line.bytes().filter(|byte| !byte.is_ascii_digit()).collect::<Vec<_>>())
 }

@@ -28,8 +28,7 @@ const DENSITY_SAMPLE: usize = 16 << 10;
 const POINTER_TOKENS: usize = 20;
 /// The share of the target that pointers may take, as one part in this many.
 const POINTERS_SHARE: usize = 2;
-/// How many error lines that differ only in digits count as different: which tests failed matters, but not each of a thousand
-/// timeouts.
+/// How many error lines that differ only in digits count as different: failed tests do, but not all of a thousand timeouts.
 const SIMILAR_ERRORS: usize = 16;
 
 /// A request with everything computed once for it.
@@ -279,13 +278,11 @@ fn first_of_each(text: &str, spans: &[SalientSpan]) -> Vec<usize> {
     let mut similar: HashMap<u64, usize> = HashMap::new();
     let mut is_new = |span: &SalientSpan| {
         let value = &text[span.range.clone()];
-        if !span.kind.is_salient() || !seen.insert((span.kind, value)) {
-            return false;
-        }
         let is_error = span.kind == SpanKind::Error;
         let before = if is_error { similar.entry(template(value)).or_default() } else { &mut 0 };
-        *before += 1;
-        *before <= SIMILAR_ERRORS
+        let is_new = span.kind.is_salient() && *before < SIMILAR_ERRORS && seen.insert((span.kind, value));
+        *before += usize::from(is_new);
+        is_new
     };
     (0..spans.len()).filter(|&index| is_new(&spans[index])).collect()
 }
