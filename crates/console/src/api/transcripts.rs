@@ -36,7 +36,7 @@ const LOOK_BACK: usize = 32;
 /// The most bytes of a message that is searched for them.
 const LOOK_BYTES: u64 = 1 << 20;
 
-/// What stands for a message whose bytes are lost or damaged.
+/// The text shown for a message whose bytes are lost or damaged.
 const DAMAGED: &str =
     "[larder: the stored bytes of this message are lost or damaged; `larder verify` lists all such]";
 
